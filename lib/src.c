@@ -1,0 +1,570 @@
+/* Bytes from somewhere: see src.h. */
+#define _GNU_SOURCE /* O_TMPFILE, posix_fadvise hints */
+#include "src.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "gzip.h"
+
+enum {
+	IN_SIZE = 64 << 10,	 /* compressed bytes read at a time */
+	SKIP_SIZE = 64 << 10,	 /* bytes skipped at a time */
+};
+
+enum src_kind { FD_FILE, FD_STREAM, MEMORY, SLICE };
+
+struct src {
+	enum src_kind kind;
+	int fd;
+	uint64_t size; /* SRC_UNKNOWN until known */
+	const char *tmpdir;
+	/* MEMORY */
+	const unsigned char *mem;
+	/* SLICE */
+	struct src *parent;
+	uint64_t base;
+	/* FD_STREAM: a pipe, or gzip of anything */
+	struct inflate *z;    /* NULL: plain */
+	unsigned char *in;    /* raw bytes not yet used */
+	size_t in_at, in_len;
+	bool in_eof, member;  /* no more raw bytes; inside a gzip member */
+	uint64_t in_off;      /* raw offset of in[in_at], for messages */
+	uint64_t pos;	      /* bytes delivered so far */
+	unsigned char *back;  /* ring of the last SRC_BACK of them */
+	bool broken;	      /* a failure ended it; kept below */
+	struct err failure;
+	bool gzip;
+};
+
+static int
+read_fd(int fd, void *to, size_t len, size_t *got, struct err *e)
+{
+	for (;;) {
+		ssize_t n = read(fd, to, len);
+		if (n >= 0) {
+			*got = (size_t)n;
+			return 0;
+		}
+		if (errno != EINTR)
+			return err_sys(e, "read");
+	}
+}
+
+/* ---- the forward source ------------------------------------------------ */
+
+static int
+refill(struct src *s, struct err *e)
+{
+	size_t got;
+	s->in_at = s->in_len = 0;
+	int r = read_fd(s->fd, s->in, IN_SIZE, &got, e);
+	if (r)
+		return r;
+	s->in_len = got;
+	s->in_eof = got == 0;
+	return 0;
+}
+
+/* Between members: zero padding is legal (RFC 1952 leaves it to tools). */
+static int
+next_member(struct src *s, struct err *e)
+{
+	for (;;) {
+		while (s->in_at < s->in_len && s->in[s->in_at] == 0 &&
+		    s->pos) {
+			s->in_at++;
+			s->in_off++;
+		}
+		if (s->in_at < s->in_len)
+			break;
+		if (s->in_eof)
+			return 0;
+		int r = refill(s, e);
+		if (r)
+			return r;
+	}
+	if (s->in[s->in_at] != 0x1f)
+		return err_set(e, SE_EFORMAT, "gzip: expected a member at "
+		    "compressed offset %" PRIu64 ", found byte 0x%02x",
+		    s->in_off, s->in[s->in_at]);
+	inflate_reset(s->z);
+	s->member = true;
+	return 0;
+}
+
+static int
+pull_gzip(struct src *s, void *to, size_t len, size_t *got, struct err *e)
+{
+	*got = 0;
+	while (*got == 0) {
+		if (!s->member) {
+			int r = next_member(s, e);
+			if (r || !s->member)
+				return r;
+		}
+		if (s->in_at == s->in_len && !s->in_eof) {
+			int r = refill(s, e);
+			if (r)
+				return r;
+		}
+		if (s->in_at == s->in_len && s->in_eof)
+			return err_set(e, SE_ETRUNC, "gzip: cut short at "
+			    "compressed offset %" PRIu64, s->in_off);
+		size_t nin = s->in_len - s->in_at, nout = len;
+		bool end;
+		int r = inflate_run(s->z, s->in + s->in_at, &nin, to, &nout,
+		    &end, e);
+		s->in_at += nin;
+		s->in_off += nin;
+		if (r) {
+			err_prefix(e, "gzip: compressed offset %" PRIu64,
+			    s->in_off);
+			return r;
+		}
+		*got = nout;
+		s->member = !end;
+	}
+	return 0;
+}
+
+static int
+pull_plain(struct src *s, void *to, size_t len, size_t *got, struct err *e)
+{
+	size_t have = s->in_len - s->in_at;
+	if (have) {
+		*got = have < len ? have : len;
+		memcpy(to, s->in + s->in_at, *got);
+		s->in_at += *got;
+		return 0;
+	}
+	if (s->in_eof) {
+		*got = 0;
+		return 0;
+	}
+	int r = read_fd(s->fd, to, len, got, e);
+	s->in_eof = !r && *got == 0;
+	return r;
+}
+
+static void
+remember(struct src *s, const unsigned char *p, size_t n)
+{
+	uint64_t at = s->pos;
+	if (n > SRC_BACK) {
+		at += n - SRC_BACK;
+		p += n - SRC_BACK;
+		n = SRC_BACK;
+	}
+	size_t i = (size_t)(at % SRC_BACK);
+	size_t first = n < SRC_BACK - i ? n : SRC_BACK - i;
+	memcpy(s->back + i, p, first);
+	memcpy(s->back, p + first, n - first);
+}
+
+/* The next bytes of the stream; *got 0 is the end. Failures stay. */
+static int
+pull(struct src *s, void *to, size_t len, size_t *got, struct err *e)
+{
+	*got = 0;
+	if (s->broken)
+		return err_set(e, s->failure.code, "%s", s->failure.msg);
+	if (s->size != SRC_UNKNOWN)
+		return 0;
+	struct err *f = &s->failure;
+	int r = s->z ? pull_gzip(s, to, len, got, f) :
+	    pull_plain(s, to, len, got, f);
+	if (r) {
+		s->broken = true;
+		return err_set(e, f->code, "%s", f->msg);
+	}
+	if (*got == 0) {
+		s->size = s->pos;
+		return 0;
+	}
+	remember(s, to, *got);
+	s->pos += *got;
+	return 0;
+}
+
+static int
+forward_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
+    size_t *got, struct err *e)
+{
+	*got = 0;
+	if (off < s->pos) {
+		uint64_t behind = s->pos - off;
+		if (behind > SRC_BACK)
+			return err_set(e, SE_EINVAL, "cannot go back to offset "
+			    "%" PRIu64 " in a pipe", off);
+		size_t n = behind < len ? (size_t)behind : len;
+		size_t i = (size_t)(off % SRC_BACK);
+		size_t first = n < SRC_BACK - i ? n : SRC_BACK - i;
+		memcpy(to, s->back + i, first);
+		memcpy(to + first, s->back, n - first);
+		*got = n;
+		off += n;
+	}
+	while (off > s->pos) {
+		unsigned char skip[SKIP_SIZE];
+		uint64_t gap = off - s->pos;
+		size_t n;
+		int r = pull(s, skip, gap < sizeof skip ? (size_t)gap :
+		    sizeof skip, &n, e);
+		if (r || !n)
+			return r;
+	}
+	while (*got < len) {
+		size_t n;
+		int r = pull(s, to + *got, len - *got, &n, e);
+		/* What came before the failure is delivered first. */
+		if (r)
+			return *got ? 0 : r;
+		if (!n)
+			return 0;
+		*got += n;
+	}
+	return 0;
+}
+
+/* ---- opening ----------------------------------------------------------- */
+
+static int
+make_stream(struct src *s, bool gzip, struct err *e)
+{
+	s->kind = FD_STREAM;
+	s->size = SRC_UNKNOWN;
+	s->gzip = gzip;
+	s->back = malloc(SRC_BACK);
+	if (!s->in)
+		s->in = malloc(IN_SIZE);
+	if (!s->back || !s->in)
+		return err_mem(e);
+	return gzip ? inflate_new(&s->z, INFLATE_GZIP, e) : 0;
+}
+
+static int
+start(struct src *s, unsigned flags, struct err *e)
+{
+	struct stat st;
+	if (fstat(s->fd, &st))
+		return err_sys(e, "stat");
+	if (S_ISDIR(st.st_mode))
+		return err_set(e, SE_EINVAL, "is a directory");
+	bool look = !(flags & SRC_PLAIN);
+	/* /proc files say size 0 and are read as streams. */
+	off_t at = lseek(s->fd, 0, SEEK_CUR);
+	if (S_ISREG(st.st_mode) && st.st_size > 0 && at >= 0) {
+		unsigned char head[4];
+		ssize_t n = look ? pread(s->fd, head, sizeof head, at) : 0;
+		if (n < 0)
+			return err_sys(e, "read");
+		if (gzip_probe(head, (size_t)n))
+			return make_stream(s, true, e);
+		s->kind = FD_FILE;
+		s->base = (uint64_t)at;
+		s->size = at < st.st_size ? (uint64_t)(st.st_size - at) : 0;
+#ifdef POSIX_FADV_SEQUENTIAL
+		posix_fadvise(s->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+#endif
+		return 0;
+	}
+	if (!look)
+		return make_stream(s, false, e);
+	s->in = malloc(IN_SIZE);
+	if (!s->in)
+		return err_mem(e);
+	while (s->in_len < 4 && !s->in_eof) {
+		size_t n;
+		int r = read_fd(s->fd, s->in + s->in_len, 4 - s->in_len, &n, e);
+		if (r)
+			return r;
+		s->in_len += n;
+		s->in_eof = n == 0;
+	}
+	return make_stream(s, gzip_probe(s->in, s->in_len), e);
+}
+
+int
+src_open_fd(struct src **out, int fd, const char *tmpdir, unsigned flags,
+    struct err *e)
+{
+	struct src *s = calloc(1, sizeof *s);
+	if (!s)
+		return err_mem(e);
+	s->fd = fd;
+	s->tmpdir = tmpdir ? tmpdir : "/tmp";
+	int r = start(s, flags, e);
+	if (r) {
+		s->fd = -1;
+		src_close(s);
+		return r;
+	}
+	*out = s;
+	return 0;
+}
+
+static int
+open_owned(struct src **out, int fd, const char *tmpdir, unsigned flags,
+    struct err *e)
+{
+	if (fd < 0)
+		return err_sys(e, "cannot open");
+	int r = src_open_fd(out, fd, tmpdir, flags, e);
+	if (r)
+		close(fd);
+	return r;
+}
+
+int
+src_open(struct src **out, const char *path, const char *tmpdir,
+    unsigned flags, struct err *e)
+{
+	return open_owned(out, open(path, O_RDONLY | O_CLOEXEC), tmpdir, flags,
+	    e);
+}
+
+int
+src_open_at(struct src **out, int dirfd, const char *name, const char *tmpdir,
+    unsigned flags, struct err *e)
+{
+	if (!*name || strchr(name, '/') || !strcmp(name, ".") ||
+	    !strcmp(name, ".."))
+		return err_set(e, SE_EFORMAT, "not a plain file name");
+	/* Not blocking on a FIFO somebody put there; regular files ignore it. */
+	int fd = openat(dirfd, name,
+	    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	return open_owned(out, fd, tmpdir, flags, e);
+}
+
+int
+src_open_mem(struct src **out, const void *p, size_t len, struct err *e)
+{
+	struct src *s = calloc(1, sizeof *s);
+	if (!s)
+		return err_mem(e);
+	s->kind = MEMORY;
+	s->fd = -1;
+	s->mem = p;
+	s->size = len;
+	*out = s;
+	return 0;
+}
+
+int
+src_open_slice(struct src **out, struct src *parent, uint64_t off,
+    uint64_t len, struct err *e)
+{
+	struct src *s = calloc(1, sizeof *s);
+	if (!s)
+		return err_mem(e);
+	s->kind = SLICE;
+	s->fd = -1;
+	s->parent = parent;
+	s->base = off;
+	s->size = len;
+	s->gzip = parent->gzip;
+	*out = s;
+	return 0;
+}
+
+void
+src_close(struct src *s)
+{
+	if (!s)
+		return;
+	if (s->fd >= 0)
+		close(s->fd);
+	inflate_free(s->z);
+	free(s->in);
+	free(s->back);
+	free(s);
+}
+
+/* ---- reading ----------------------------------------------------------- */
+
+uint64_t
+src_size(const struct src *s)
+{
+	if (s->kind != SLICE)
+		return s->size;
+	uint64_t whole = src_size(s->parent);
+	if (whole == SRC_UNKNOWN)
+		return s->size;
+	uint64_t left = whole > s->base ? whole - s->base : 0;
+	return s->size < left ? s->size : left;
+}
+
+bool
+src_is_seekable(const struct src *s)
+{
+	return s->kind == SLICE ? src_is_seekable(s->parent) :
+	    s->kind != FD_STREAM;
+}
+
+bool
+src_is_gzip(const struct src *s)
+{
+	return s->gzip;
+}
+
+static int
+file_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
+    size_t *got, struct err *e)
+{
+	if (off > INT64_MAX - s->base)
+		return 0;
+	while (*got < len) {
+		ssize_t n = pread(s->fd, to + *got, len - *got,
+		    (off_t)(s->base + off + *got));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(e, "read at offset %" PRIu64,
+			    off + *got);
+		if (n == 0)
+			break;
+		*got += (size_t)n;
+	}
+	return 0;
+}
+
+int
+src_read_some(struct src *s, uint64_t off, void *to, size_t len, size_t *got,
+    struct err *e)
+{
+	*got = 0;
+	switch (s->kind) {
+	case FD_FILE:
+		return file_read(s, off, to, len, got, e);
+	case FD_STREAM:
+		return forward_read(s, off, to, len, got, e);
+	case MEMORY:
+		if (off >= s->size)
+			return 0;
+		*got = len < s->size - off ? len : (size_t)(s->size - off);
+		memcpy(to, s->mem + off, *got);
+		return 0;
+	case SLICE:
+		if (off >= s->size || off > UINT64_MAX - s->base)
+			return 0;
+		if (s->size != SRC_UNKNOWN && len > s->size - off)
+			len = (size_t)(s->size - off);
+		return src_read_some(s->parent, s->base + off, to, len, got, e);
+	}
+	return err_set(e, SE_EINVAL, "unknown kind of source");
+}
+
+int
+src_read_at(struct src *s, uint64_t off, void *to, size_t len, struct err *e)
+{
+	size_t got = 0;
+	while (got < len) {
+		size_t n;
+		int r = src_read_some(s, off + got, (char *)to + got, len - got,
+		    &n, e);
+		if (r)
+			return r;
+		if (!n)
+			break;
+		got += n;
+	}
+	if (got == len)
+		return 0;
+	return err_set(e, SE_ETRUNC, "need %zu bytes at offset %" PRIu64
+	    ", have %zu", len, off, got);
+}
+
+static int
+temp_file(const char *dir, struct err *e)
+{
+	int fd;
+#ifdef O_TMPFILE
+	fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		return fd;
+#endif
+	char name[4096];
+	int n = snprintf(name, sizeof name, "%s/straightedge.XXXXXX", dir);
+	if (n < 0 || (size_t)n >= sizeof name)
+		return err_set(e, SE_EINVAL, "temporary directory name is too "
+		    "long");
+	fd = mkstemp(name);
+	if (fd < 0)
+		return err_sys(e, "cannot make a temporary file in %s", dir);
+	unlink(name);
+	return fd;
+}
+
+static int
+write_all(int fd, const unsigned char *p, size_t n, struct err *e)
+{
+	while (n) {
+		ssize_t w = write(fd, p, n);
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0)
+			return err_sys(e, "cannot write a temporary file");
+		p += w;
+		n -= (size_t)w;
+	}
+	return 0;
+}
+
+/*
+ * Spools a forward source from its start. A slice makes its parent seekable:
+ * offsets stay the same. What went by already must still be remembered.
+ */
+int
+src_seekable(struct src *s, struct err *e)
+{
+	if (s->kind == SLICE)
+		return src_seekable(s->parent, e);
+	if (s->kind != FD_STREAM)
+		return 0;
+	if (s->pos > SRC_BACK)
+		return err_set(e, SE_EINVAL, "cannot go back in a pipe after "
+		    "%" PRIu64 " bytes", s->pos);
+	int fd = temp_file(s->tmpdir, e);
+	if (fd < 0)
+		return fd == SE_EINVAL ? SE_EINVAL : SE_EIO;
+	unsigned char *block = malloc(IN_SIZE);
+	int r = block ? 0 : err_mem(e);
+	uint64_t off = 0;
+	while (!r) {
+		size_t n;
+		r = forward_read(s, off, block, IN_SIZE, &n, e);
+		if (r || !n)
+			break;
+		off += n;
+		if (off > SRC_SPOOL_MAX)
+			r = err_set(e, SE_ELIMIT, "more than %" PRIu64
+			    " bytes to keep in a temporary file",
+			    (uint64_t)SRC_SPOOL_MAX);
+		else
+			r = write_all(fd, block, n, e);
+	}
+	free(block);
+	/* A torn gzip stays readable up to the tear. */
+	if (r && r != SE_ETRUNC && r != SE_EFORMAT) {
+		close(fd);
+		return r;
+	}
+	close(s->fd);
+	inflate_free(s->z);
+	free(s->in);
+	free(s->back);
+	s->z = NULL;
+	s->in = s->back = NULL;
+	s->fd = fd;
+	s->kind = FD_FILE;
+	s->base = 0;
+	s->size = off;
+	return r;
+}

@@ -1,0 +1,78 @@
+/*
+ * Bytes from somewhere: a regular file, a pipe, gzip of either, memory, or a
+ * slice of another source. One interface, reads at an offset, so that a
+ * format reader does not care.
+ *
+ * A source is *seekable* (file, memory, spooled) or *forward*: then reads go
+ * up, and only the last SRC_BACK bytes may be read again. A reader that needs
+ * more calls src_seekable() first, which copies what is left of a forward
+ * source to an unlinked temporary file.
+ *
+ * Seekable sources may be read by several threads at once; forward ones not.
+ */
+#ifndef SRC_H
+#define SRC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+struct src;
+
+#define SRC_BACK (64u << 10)
+/* Most we put into a temporary file: a gzip bomb ends here, not the disk. */
+#define SRC_SPOOL_MAX (UINT64_C(64) << 30)
+/* Size of a source whose end has not been seen. */
+#define SRC_UNKNOWN UINT64_MAX
+
+enum {
+	SRC_PLAIN = 1, /* do not look for gzip */
+};
+
+/*
+ * Opens a file for reading without following it into anything odd: a
+ * directory is SE_EINVAL. Gzip is seen by its first bytes and undone. `tmpdir`
+ * is where spools go (kept by reference, may be NULL for /tmp).
+ */
+int src_open(struct src **out, const char *path, const char *tmpdir,
+    unsigned flags, struct err *e);
+/* The same under a directory descriptor: `name` is one plain component and
+ * symbolic links are refused (names that come from inside a file). */
+int src_open_at(struct src **out, int dirfd, const char *name,
+    const char *tmpdir, unsigned flags, struct err *e);
+/* Takes over `fd` on success; closes it with the source. */
+int src_open_fd(struct src **out, int fd, const char *tmpdir, unsigned flags,
+    struct err *e);
+/* Borrows the bytes until src_close. */
+int src_open_mem(struct src **out, const void *p, size_t len, struct err *e);
+/*
+ * Borrows `parent`, which must outlive it, from offset `off` on; `len` may be
+ * SRC_UNKNOWN for "to the end".
+ */
+int src_open_slice(struct src **out, struct src *parent, uint64_t off,
+    uint64_t len, struct err *e);
+void src_close(struct src *s);
+
+/* Bytes in all, SRC_UNKNOWN for a forward source that has not ended. */
+uint64_t src_size(const struct src *s);
+bool src_is_seekable(const struct src *s);
+/* Was the input gzip? A torn last member shows as SE_ETRUNC on reading. */
+bool src_is_gzip(const struct src *s);
+
+/*
+ * Reads up to len bytes at off: the count in *got, less than len only at the
+ * end. SE_EINVAL for going back too far in a forward source, SE_ETRUNC where
+ * gzip is cut short (bytes before the cut are delivered first), SE_EFORMAT
+ * where it is damaged.
+ */
+int src_read_some(struct src *s, uint64_t off, void *to, size_t len,
+    size_t *got, struct err *e);
+/* All len bytes, or SE_ETRUNC "need N bytes at offset O, have M". */
+int src_read_at(struct src *s, uint64_t off, void *to, size_t len,
+    struct err *e);
+/* Makes a forward source seekable; nothing to do on others. */
+int src_seekable(struct src *s, struct err *e);
+
+#endif
