@@ -46,6 +46,7 @@ struct src {
 static int
 read_fd(int fd, void *to, size_t len, size_t *got, struct err *e)
 {
+	*got = 0;
 	for (;;) {
 		ssize_t n = read(fd, to, len);
 		if (n >= 0) {
