@@ -21,7 +21,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 # The layers of lib/, lowest first. A file includes headers of its own layer
 # or a lower one; tests/layers.sh checks it from these lists.
 BASE = arena buf cur err esc hash map num str
-INPUT = dtype gzip src tensor
+INPUT = dtype gzip pickle src tensor tensor_dcp tensor_torch zip
 DOMAIN = rec schema
 CLI = cli opt
 

@@ -138,3 +138,16 @@ esc_undo(struct str s, char *to, size_t *len, struct err *e)
 	*len = n;
 	return 0;
 }
+
+int
+esc_prefix(struct err *e, const char *what, struct str name)
+{
+	bool cut = name.len > ESC_SHOWN;
+	struct buf b = { 0 };
+	esc_put(&b, (struct str){ name.p, cut ? ESC_SHOWN : name.len });
+	if (cut)
+		buf_puts(&b, "...");
+	int r = err_prefix(e, "%s %s", what, buf_cstr(&b));
+	buf_free(&b);
+	return r;
+}

@@ -25,4 +25,11 @@ int esc_is_plain(struct str s);
  */
 int esc_undo(struct str s, char *to, size_t *len, struct err *e);
 
+/*
+ * Puts "WHAT NAME: " before a message that is already there, the name escaped
+ * and cut at ESC_SHOWN bytes; returns the message's code.
+ */
+enum { ESC_SHOWN = 120 };
+int esc_prefix(struct err *e, const char *what, struct str name);
+
 #endif
