@@ -34,8 +34,8 @@ static int
 is_unsafe(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c <= 0x9f) || c == 0x61c ||
-	    c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
-	    (c >= 0x2066 && c <= 0x2069);
+	       c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069);
 }
 
 /* Bytes at the start of s that need no escape. */
@@ -82,8 +82,9 @@ esc_put(struct buf *b, struct str s)
 			n = 1;
 		for (size_t i = 0; i < n; i++) {
 			buf_putc(b, '\\');
-			const char *named = n == 1 && p[i] ?
-			    strchr("\tt\nn\rr\\\\", p[i]) : NULL;
+			const char *named = n == 1 && p[i]
+						? strchr("\tt\nn\rr\\\\", p[i])
+						: NULL;
 			if (named) {
 				buf_putc(b, named[1]);
 				continue;
@@ -131,7 +132,8 @@ esc_undo(struct str s, char *to, size_t *len, struct err *e)
 		if (lo < 0)
 			return err_set(e, SE_EFORMAT,
 			    "bad escape at byte %zu: expected \\t \\n \\r "
-			    "\\\\ or \\xHH", i + 1);
+			    "\\\\ or \\xHH",
+			    i + 1);
 		to[n++] = (char)(hi << 4 | lo);
 		i += 3;
 	}

@@ -34,16 +34,16 @@ struct zip_member {
 	uint32_t crc;
 	uint64_t csize, size; /* bytes in the file, bytes of content */
 	uint64_t header;      /* offset of the local header */
-	uint64_t off;	      /* of the data: stored content lies here, plain */
-	uint64_t end;	      /* behind the data and its descriptor */
+	uint64_t off;         /* of the data: stored content lies here, plain */
+	uint64_t end;         /* behind the data and its descriptor */
 };
 
 struct zip {
 	struct arena arena;
 	struct src *src;
 	struct zip_member *m; /* in the order of the directory */
-	size_t n;	      /* directory entries (names ending in /) left out */
-	struct map byname;    /* private: index into m */
+	size_t n;          /* directory entries (names ending in /) left out */
+	struct map byname; /* private: index into m */
 };
 
 /*
@@ -65,15 +65,14 @@ struct zip_reader;
 int zip_reader_new(struct zip_reader **out, const struct zip *z,
     const struct zip_member *m, struct err *e);
 /* Up to len bytes; *got < len only at the end of the member. */
-int zip_read(struct zip_reader *r, void *to, size_t len, size_t *got,
-    struct err *e);
+int zip_read(
+    struct zip_reader *r, void *to, size_t len, size_t *got, struct err *e);
 void zip_reader_free(struct zip_reader *r);
 
 /* The whole content, checked, in the arena; SE_ELIMIT above `max` bytes. */
 int zip_read_all(const struct zip *z, const struct zip_member *m, size_t max,
     struct arena *a, struct str *out, struct err *e);
 /* Reads the member once and says whether CRC-32 and size hold. */
-int zip_verify(const struct zip *z, const struct zip_member *m,
-    struct err *e);
+int zip_verify(const struct zip *z, const struct zip_member *m, struct err *e);
 
 #endif
