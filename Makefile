@@ -21,8 +21,8 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 # The layers of lib/, lowest first. A file includes headers of its own layer
 # or a lower one; tests/layers.sh checks it from these lists.
 BASE = arena buf cur err esc hash map num str
-INPUT = dtype gzip pickle src tensor tensor_dcp tensor_torch zip
-DOMAIN = rec schema
+INPUT = csv dtype gzip src tensor
+DOMAIN = rec rec_out schema verdict
 CLI = cli opt
 
 COMMANDS =
@@ -41,7 +41,7 @@ UNITS = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/*.c))
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wno-unused-parameter
 ALLCFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 \
-	-DVERSION='"$(VERSION)"' -Ilib -include lib/banned.h \
+	-DVERSION='"$(VERSION)"' -iquote lib -include lib/banned.h \
 	-ffile-prefix-map=$(CURDIR)=. -pthread $(WARN) $(CPPFLAGS) $(CFLAGS)
 LIBS = -lz -lcsv -lm -pthread
 

@@ -24,11 +24,11 @@ enum dtype_kind {
 };
 
 struct dtype {
-	const char *name;     /* canonical: f32 bf16 e4m3 i64 bool c64 ... */
+	const char *name; /* canonical: f32 bf16 e4m3 i64 bool c64 ... */
 	unsigned kind;
-	uint32_t block;	      /* elements in one block, 1 for most */
-	uint32_t size;	      /* bytes in one block */
-	uint32_t word;	      /* unit of byte order: c64 has 4, opaque 1 */
+	uint32_t block; /* elements in one block, 1 for most */
+	uint32_t size;  /* bytes in one block */
+	uint32_t word;  /* unit of byte order: c64 has 4, opaque 1 */
 };
 
 /* By canonical name, or a usual alias (float32, fp32, half ...); or NULL. */
@@ -49,7 +49,7 @@ bool dtype_bytes(const struct dtype *t, uint64_t n, uint64_t *bytes);
  * imaginary (part 1) part of complex ones. Integers beyond 2^53 are rounded.
  * False if the type has no such reading.
  */
-bool dtype_value(const struct dtype *t, const void *data, size_t i, int part,
-    double *out);
+bool dtype_value(
+    const struct dtype *t, const void *data, size_t i, int part, double *out);
 
 #endif

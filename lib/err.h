@@ -9,14 +9,14 @@
 #define ERR_H
 
 enum {
-	SE_EIO = -1,	/* the system refused: errno text is in the message */
+	SE_EIO = -1,     /* the system refused: errno text is in the message */
 	SE_EFORMAT = -2, /* the input breaks its format */
-	SE_ETRUNC = -3, /* the input ends too early */
-	SE_ELIMIT = -4, /* a limit of ours was reached */
-	SE_EUNSUP = -5, /* valid, but not something we read */
-	SE_ENOMEM = -6, /* out of memory */
-	SE_EINVAL = -7, /* the caller's argument is wrong */
-	SE_ENOENT = -8, /* what was asked for is not there */
+	SE_ETRUNC = -3,  /* the input ends too early */
+	SE_ELIMIT = -4,  /* a limit of ours was reached */
+	SE_EUNSUP = -5,  /* valid, but not something we read */
+	SE_ENOMEM = -6,  /* out of memory */
+	SE_EINVAL = -7,  /* the caller's argument is wrong */
+	SE_ENOENT = -8,  /* what was asked for is not there */
 };
 
 struct err {

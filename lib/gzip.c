@@ -72,7 +72,7 @@ gzip_probe(const void *p, size_t len)
 {
 	const unsigned char *b = p;
 	return len >= 4 && b[0] == 0x1f && b[1] == 0x8b && b[2] == 8 &&
-	    !(b[3] & 0xe0);
+	       !(b[3] & 0xe0);
 }
 
 int
@@ -82,7 +82,7 @@ gzip_member(struct buf *to, const void *p, size_t len, struct err *e)
 		return err_set(e, SE_ELIMIT, "gzip member of %zu bytes", len);
 	z_stream z = { 0 };
 	if (deflateInit2(&z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS,
-	    8, Z_DEFAULT_STRATEGY) != Z_OK)
+		8, Z_DEFAULT_STRATEGY) != Z_OK)
 		return err_mem(e);
 	uLong room = deflateBound(&z, (uLong)len);
 	z.next_in = (z_const Bytef *)p;

@@ -16,7 +16,7 @@ find(const struct map *m, struct str key, uint64_t h)
 {
 	size_t i = (size_t)h & (m->size - 1);
 	while (m->slot[i].used &&
-	    (m->slot[i].hash != h || !str_same(m->slot[i].key, key)))
+	       (m->slot[i].hash != h || !str_same(m->slot[i].key, key)))
 		i = (i + 1) & (m->size - 1);
 	return &m->slot[i];
 }
@@ -64,8 +64,7 @@ map_get(const struct map *m, struct str key)
 {
 	if (!m->size)
 		return NULL;
-	struct map_slot *s = find(m, key,
-	    hash_table(key.p, key.len, m->seed));
+	struct map_slot *s = find(m, key, hash_table(key.p, key.len, m->seed));
 	return s->used ? &s->value : NULL;
 }
 

@@ -52,8 +52,8 @@ num_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out, struct err *e)
 		return 0;
 	}
 	char want[80];
-	snprintf(want, sizeof want, "an integer %" PRIu64 " to %" PRIu64, min,
-	    max);
+	snprintf(
+	    want, sizeof want, "an integer %" PRIu64 " to %" PRIu64, min, max);
 	return bad(e, want, s);
 }
 
@@ -71,8 +71,8 @@ num_i64(struct str s, int64_t min, int64_t max, int64_t *out, struct err *e)
 		}
 	}
 	char want[80];
-	snprintf(want, sizeof want, "an integer %" PRId64 " to %" PRId64, min,
-	    max);
+	snprintf(
+	    want, sizeof want, "an integer %" PRId64 " to %" PRId64, min, max);
 	return bad(e, want, s);
 }
 
@@ -108,8 +108,8 @@ static char
 locale_point(void)
 {
 	const struct lconv *l = localeconv();
-	return l->decimal_point[0] && !l->decimal_point[1] ?
-	    l->decimal_point[0] : '.';
+	return l->decimal_point[0] && !l->decimal_point[1] ? l->decimal_point[0]
+							   : '.';
 }
 
 int
@@ -150,8 +150,9 @@ num_size(struct str s, uint64_t min, uint64_t max, uint64_t *out, struct err *e)
 		return 0;
 	}
 	char want[100];
-	snprintf(want, sizeof want, "a size %" PRIu64 " to %" PRIu64
-	    " bytes, with K, M, G or T", min, max);
+	snprintf(want, sizeof want,
+	    "a size %" PRIu64 " to %" PRIu64 " bytes, with K, M, G or T", min,
+	    max);
 	return bad(e, want, s);
 }
 
@@ -191,8 +192,12 @@ num_duration(struct str s, int64_t *ns, struct err *e)
 		const char *name;
 		uint64_t ns;
 	} unit[] = {
-		{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 },
-		{ "s", NS }, { "m", 60 * NS }, { "h", 3600 * NS },
+		{ "ns", 1 },
+		{ "us", 1000 },
+		{ "ms", 1000000 },
+		{ "s", NS },
+		{ "m", 60 * NS },
+		{ "h", 3600 * NS },
 		{ "d", 86400 * NS },
 	};
 	for (size_t i = 0; i < sizeof unit / sizeof *unit; i++) {
@@ -267,8 +272,8 @@ rfc3339(struct str s, int64_t *ns)
 	if (i + 1 == s.len && (s.p[i] == 'Z' || s.p[i] == 'z'))
 		i++;
 	else if (i + 6 == s.len && (s.p[i] == '+' || s.p[i] == '-') &&
-	    s.p[i + 3] == ':' && two(s.p + i + 1, 23, &zh) &&
-	    two(s.p + i + 4, 59, &zm))
+		 s.p[i + 3] == ':' && two(s.p + i + 1, 23, &zh) &&
+		 two(s.p + i + 4, 59, &zm))
 		;
 	else
 		return false;
@@ -295,8 +300,8 @@ num_time(struct str s, int64_t *ns, struct err *e)
 	}
 	if (rfc3339(s, ns))
 		return 0;
-	return bad(e, "a time: seconds since the epoch or RFC 3339 with zone",
-	    s);
+	return bad(
+	    e, "a time: seconds since the epoch or RFC 3339 with zone", s);
 }
 
 static void

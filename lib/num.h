@@ -30,15 +30,15 @@ num_mul(uint64_t a, uint64_t b, uint64_t *out)
  * Each reads the whole of s and nothing else: no white space, no plus sign.
  * The message says what was expected and what was found.
  */
-int num_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out,
-    struct err *e);
-int num_i64(struct str s, int64_t min, int64_t max, int64_t *out,
-    struct err *e);
+int
+num_u64(struct str s, uint64_t min, uint64_t max, uint64_t *out, struct err *e);
+int
+num_i64(struct str s, int64_t min, int64_t max, int64_t *out, struct err *e);
 /* Decimal or exponent form, nan, inf, -inf. */
 int num_f64(struct str s, double *out, struct err *e);
 /* A count of bytes: digits with an optional K, M, G or T (powers of 1024). */
-int num_size(struct str s, uint64_t min, uint64_t max, uint64_t *out,
-    struct err *e);
+int num_size(
+    struct str s, uint64_t min, uint64_t max, uint64_t *out, struct err *e);
 /* A duration in nanoseconds: digits, optional decimals, ns us ms s m h d. */
 int num_duration(struct str s, int64_t *ns, struct err *e);
 /*

@@ -14,8 +14,8 @@
 #include "gzip.h"
 
 enum {
-	IN_SIZE = 64 << 10,	 /* compressed bytes read at a time */
-	SKIP_SIZE = 64 << 10,	 /* bytes skipped at a time */
+	IN_SIZE = 64 << 10,   /* compressed bytes read at a time */
+	SKIP_SIZE = 64 << 10, /* bytes skipped at a time */
 };
 
 enum src_kind { FD_FILE, FD_STREAM, MEMORY, SLICE };
@@ -31,14 +31,14 @@ struct src {
 	struct src *parent;
 	uint64_t base;
 	/* FD_STREAM: a pipe, or gzip of anything */
-	struct inflate *z;    /* NULL: plain */
-	unsigned char *in;    /* raw bytes not yet used */
+	struct inflate *z; /* NULL: plain */
+	unsigned char *in; /* raw bytes not yet used */
 	size_t in_at, in_len;
-	bool in_eof, member;  /* no more raw bytes; inside a gzip member */
-	uint64_t in_off;      /* raw offset of in[in_at], for messages */
-	uint64_t pos;	      /* bytes delivered so far */
-	unsigned char *back;  /* ring of the last SRC_BACK of them */
-	bool broken;	      /* a failure ended it; kept below */
+	bool in_eof, member; /* no more raw bytes; inside a gzip member */
+	uint64_t in_off;     /* raw offset of in[in_at], for messages */
+	uint64_t pos;        /* bytes delivered so far */
+	unsigned char *back; /* ring of the last SRC_BACK of them */
+	bool broken;         /* a failure ended it; kept below */
 	struct err failure;
 	bool gzip;
 };
@@ -78,8 +78,7 @@ static int
 next_member(struct src *s, struct err *e)
 {
 	for (;;) {
-		while (s->in_at < s->in_len && s->in[s->in_at] == 0 &&
-		    s->pos) {
+		while (s->in_at < s->in_len && s->in[s->in_at] == 0 && s->pos) {
 			s->in_at++;
 			s->in_off++;
 		}
@@ -92,7 +91,8 @@ next_member(struct src *s, struct err *e)
 			return r;
 	}
 	if (s->in[s->in_at] != 0x1f)
-		return err_set(e, SE_EFORMAT, "gzip: expected a member at "
+		return err_set(e, SE_EFORMAT,
+		    "gzip: expected a member at "
 		    "compressed offset %" PRIu64 ", found byte 0x%02x",
 		    s->in_off, s->in[s->in_at]);
 	inflate_reset(s->z);
@@ -116,17 +116,19 @@ pull_gzip(struct src *s, void *to, size_t len, size_t *got, struct err *e)
 				return r;
 		}
 		if (s->in_at == s->in_len && s->in_eof)
-			return err_set(e, SE_ETRUNC, "gzip: cut short at "
-			    "compressed offset %" PRIu64, s->in_off);
+			return err_set(e, SE_ETRUNC,
+			    "gzip: cut short at "
+			    "compressed offset %" PRIu64,
+			    s->in_off);
 		size_t nin = s->in_len - s->in_at, nout = len;
 		bool end;
-		int r = inflate_run(s->z, s->in + s->in_at, &nin, to, &nout,
-		    &end, e);
+		int r = inflate_run(
+		    s->z, s->in + s->in_at, &nin, to, &nout, &end, e);
 		s->in_at += nin;
 		s->in_off += nin;
 		if (r) {
-			err_prefix(e, "gzip: compressed offset %" PRIu64,
-			    s->in_off);
+			err_prefix(
+			    e, "gzip: compressed offset %" PRIu64, s->in_off);
 			return r;
 		}
 		*got = nout;
@@ -179,8 +181,8 @@ pull(struct src *s, void *to, size_t len, size_t *got, struct err *e)
 	if (s->size != SRC_UNKNOWN)
 		return 0;
 	struct err *f = &s->failure;
-	int r = s->z ? pull_gzip(s, to, len, got, f) :
-	    pull_plain(s, to, len, got, f);
+	int r = s->z ? pull_gzip(s, to, len, got, f)
+		     : pull_plain(s, to, len, got, f);
 	if (r) {
 		s->broken = true;
 		return err_set(e, f->code, "%s", f->msg);
@@ -202,8 +204,10 @@ forward_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
 	if (off < s->pos) {
 		uint64_t behind = s->pos - off;
 		if (behind > SRC_BACK)
-			return err_set(e, SE_EINVAL, "cannot go back to offset "
-			    "%" PRIu64 " in a pipe", off);
+			return err_set(e, SE_EINVAL,
+			    "cannot go back to offset "
+			    "%" PRIu64 " in a pipe",
+			    off);
 		size_t n = behind < len ? (size_t)behind : len;
 		size_t i = (size_t)(off % SRC_BACK);
 		size_t first = n < SRC_BACK - i ? n : SRC_BACK - i;
@@ -216,8 +220,8 @@ forward_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
 		unsigned char skip[SKIP_SIZE];
 		uint64_t gap = off - s->pos;
 		size_t n;
-		int r = pull(s, skip, gap < sizeof skip ? (size_t)gap :
-		    sizeof skip, &n, e);
+		int r = pull(s, skip,
+		    gap < sizeof skip ? (size_t)gap : sizeof skip, &n, e);
 		if (r || !n)
 			return r;
 	}
@@ -293,8 +297,8 @@ start(struct src *s, unsigned flags, struct err *e)
 }
 
 int
-src_open_fd(struct src **out, int fd, const char *tmpdir, unsigned flags,
-    struct err *e)
+src_open_fd(
+    struct src **out, int fd, const char *tmpdir, unsigned flags, struct err *e)
 {
 	struct src *s = calloc(1, sizeof *s);
 	if (!s)
@@ -312,8 +316,8 @@ src_open_fd(struct src **out, int fd, const char *tmpdir, unsigned flags,
 }
 
 static int
-open_owned(struct src **out, int fd, const char *tmpdir, unsigned flags,
-    struct err *e)
+open_owned(
+    struct src **out, int fd, const char *tmpdir, unsigned flags, struct err *e)
 {
 	if (fd < 0)
 		return err_sys(e, "cannot open");
@@ -324,11 +328,11 @@ open_owned(struct src **out, int fd, const char *tmpdir, unsigned flags,
 }
 
 int
-src_open(struct src **out, const char *path, const char *tmpdir,
-    unsigned flags, struct err *e)
+src_open(struct src **out, const char *path, const char *tmpdir, unsigned flags,
+    struct err *e)
 {
-	return open_owned(out, open(path, O_RDONLY | O_CLOEXEC), tmpdir, flags,
-	    e);
+	return open_owned(
+	    out, open(path, O_RDONLY | O_CLOEXEC), tmpdir, flags, e);
 }
 
 int
@@ -338,9 +342,10 @@ src_open_at(struct src **out, int dirfd, const char *name, const char *tmpdir,
 	if (!*name || strchr(name, '/') || !strcmp(name, ".") ||
 	    !strcmp(name, ".."))
 		return err_set(e, SE_EFORMAT, "not a plain file name");
-	/* Not blocking on a FIFO somebody put there; regular files ignore it. */
-	int fd = openat(dirfd, name,
-	    O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	/* Not blocking on a FIFO somebody put there; regular files ignore it.
+	 */
+	int fd =
+	    openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	return open_owned(out, fd, tmpdir, flags, e);
 }
 
@@ -359,8 +364,8 @@ src_open_mem(struct src **out, const void *p, size_t len, struct err *e)
 }
 
 int
-src_open_slice(struct src **out, struct src *parent, uint64_t off,
-    uint64_t len, struct err *e)
+src_open_slice(struct src **out, struct src *parent, uint64_t off, uint64_t len,
+    struct err *e)
 {
 	struct src *s = calloc(1, sizeof *s);
 	if (!s)
@@ -405,8 +410,8 @@ src_size(const struct src *s)
 bool
 src_is_seekable(const struct src *s)
 {
-	return s->kind == SLICE ? src_is_seekable(s->parent) :
-	    s->kind != FD_STREAM;
+	return s->kind == SLICE ? src_is_seekable(s->parent)
+				: s->kind != FD_STREAM;
 }
 
 bool
@@ -427,8 +432,8 @@ file_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_sys(e, "read at offset %" PRIu64,
-			    off + *got);
+			return err_sys(
+			    e, "read at offset %" PRIu64, off + *got);
 		if (n == 0)
 			break;
 		*got += (size_t)n;
@@ -468,8 +473,8 @@ src_read_at(struct src *s, uint64_t off, void *to, size_t len, struct err *e)
 	size_t got = 0;
 	while (got < len) {
 		size_t n;
-		int r = src_read_some(s, off + got, (char *)to + got, len - got,
-		    &n, e);
+		int r = src_read_some(
+		    s, off + got, (char *)to + got, len - got, &n, e);
 		if (r)
 			return r;
 		if (!n)
@@ -478,8 +483,8 @@ src_read_at(struct src *s, uint64_t off, void *to, size_t len, struct err *e)
 	}
 	if (got == len)
 		return 0;
-	return err_set(e, SE_ETRUNC, "need %zu bytes at offset %" PRIu64
-	    ", have %zu", len, off, got);
+	return err_set(e, SE_ETRUNC,
+	    "need %zu bytes at offset %" PRIu64 ", have %zu", len, off, got);
 }
 
 static int
@@ -494,7 +499,8 @@ temp_file(const char *dir, struct err *e)
 	char name[4096];
 	int n = snprintf(name, sizeof name, "%s/straightedge.XXXXXX", dir);
 	if (n < 0 || (size_t)n >= sizeof name)
-		return err_set(e, SE_EINVAL, "temporary directory name is too "
+		return err_set(e, SE_EINVAL,
+		    "temporary directory name is too "
 		    "long");
 	fd = mkstemp(name);
 	if (fd < 0)
@@ -530,8 +536,10 @@ src_seekable(struct src *s, struct err *e)
 	if (s->kind != FD_STREAM)
 		return 0;
 	if (s->pos > SRC_BACK)
-		return err_set(e, SE_EINVAL, "cannot go back in a pipe after "
-		    "%" PRIu64 " bytes", s->pos);
+		return err_set(e, SE_EINVAL,
+		    "cannot go back in a pipe after "
+		    "%" PRIu64 " bytes",
+		    s->pos);
 	int fd = temp_file(s->tmpdir, e);
 	if (fd < 0)
 		return fd == SE_EINVAL ? SE_EINVAL : SE_EIO;
@@ -545,7 +553,8 @@ src_seekable(struct src *s, struct err *e)
 			break;
 		off += n;
 		if (off > SRC_SPOOL_MAX)
-			r = err_set(e, SE_ELIMIT, "more than %" PRIu64
+			r = err_set(e, SE_ELIMIT,
+			    "more than %" PRIu64
 			    " bytes to keep in a temporary file",
 			    (uint64_t)SRC_SPOOL_MAX);
 		else

@@ -70,8 +70,8 @@ bool src_is_gzip(const struct src *s);
 int src_read_some(struct src *s, uint64_t off, void *to, size_t len,
     size_t *got, struct err *e);
 /* All len bytes, or SE_ETRUNC "need N bytes at offset O, have M". */
-int src_read_at(struct src *s, uint64_t off, void *to, size_t len,
-    struct err *e);
+int
+src_read_at(struct src *s, uint64_t off, void *to, size_t len, struct err *e);
 /* Makes a forward source seekable; nothing to do on others. */
 int src_seekable(struct src *s, struct err *e);
 

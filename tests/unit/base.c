@@ -28,14 +28,14 @@ test_esc(void)
 	CHECK(!strcmp(ESC("a\tb\nc\rd\\e"), "a\\tb\\nc\\rd\\\\e"));
 	CHECK(!strcmp(ESC("\0\x1b[31m\x7f"), "\\x00\\x1b[31m\\x7f"));
 	CHECK(!strcmp(ESC("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f"));
-	CHECK(!strcmp(ESC("\xc2\x85"), "\\xc2\\x85"));	     /* U+0085 NEL */
+	CHECK(!strcmp(ESC("\xc2\x85"), "\\xc2\\x85"));          /* U+0085 NEL */
 	CHECK(!strcmp(ESC("\xe2\x80\xae"), "\\xe2\\x80\\xae")); /* RLO */
 	CHECK(!strcmp(ESC("\xe2\x81\xa6"), "\\xe2\\x81\\xa6")); /* LRI */
-	CHECK(!strcmp(ESC("\xc0\xaf"), "\\xc0\\xaf"));	     /* overlong */
+	CHECK(!strcmp(ESC("\xc0\xaf"), "\\xc0\\xaf"));          /* overlong */
 	CHECK(!strcmp(ESC("\xed\xa0\x80"), "\\xed\\xa0\\x80")); /* surrogate */
 	CHECK(!strcmp(ESC("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80"));
 	CHECK(!strcmp(ESC("x\xff"), "x\\xff"));
-	CHECK(!strcmp(ESC("\xe2\x82"), "\\xe2\\x82"));	     /* cut */
+	CHECK(!strcmp(ESC("\xe2\x82"), "\\xe2\\x82")); /* cut */
 #undef ESC
 	/* Every byte string comes back, whatever is in it. */
 	unsigned state = 1;
@@ -75,9 +75,10 @@ test_num(void)
 	CHECK(num_u64(STR_LIT("10"), 0, 9, &u, &e));
 	CHECK(!strcmp(e.msg, "expected an integer 0 to 9, found \"10\""));
 	CHECK(!num_i64(STR_LIT("-9223372036854775808"), INT64_MIN, INT64_MAX,
-	    &i, &e) && i == INT64_MIN);
-	CHECK(num_i64(STR_LIT("9223372036854775808"), INT64_MIN, INT64_MAX,
-	    &i, &e));
+		  &i, &e) &&
+	      i == INT64_MIN);
+	CHECK(num_i64(
+	    STR_LIT("9223372036854775808"), INT64_MIN, INT64_MAX, &i, &e));
 	CHECK(!num_f64(STR_LIT("-1.5e-3"), &d, &e) && d == -1.5e-3);
 	CHECK(!num_f64(STR_LIT("-inf"), &d, &e) && d == -INFINITY);
 	CHECK(num_f64(STR_LIT("0x1p3"), &d, &e));
@@ -144,14 +145,15 @@ test_hash(void)
 	/* mix(0 ^ 0*K) = 0; SplitMix64 seeded with 0 gives mix(K) first. */
 	CHECK(hash_mix64("\0\0\0\0\0\0\0\0", 8, 0) == 0);
 	CHECK(hash_mix64("\0\0\0\0\0\0\0\0", 8, 1) ==
-	    UINT64_C(0xe220a8397b1dcdaf));
+	      UINT64_C(0xe220a8397b1dcdaf));
 	unsigned char data[100];
 	for (int i = 0; i < 100; i++)
 		data[i] = (unsigned char)(i * 37);
 	CHECK(hash_mix64(data, 100, 0) ==
-	    hash_mix64(data, 40, 0) + hash_mix64(data + 40, 60, 5));
-	CHECK(u128_same(u128_add((struct u128){ 0, UINT64_MAX },
-	    (struct u128){ 0, 1 }), (struct u128){ 1, 0 }));
+	      hash_mix64(data, 40, 0) + hash_mix64(data + 40, 60, 5));
+	CHECK(u128_same(
+	    u128_add((struct u128){ 0, UINT64_MAX }, (struct u128){ 0, 1 }),
+	    (struct u128){ 1, 0 }));
 }
 
 static void

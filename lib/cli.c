@@ -1,0 +1,499 @@
+/* Manners at the command line: see cli.h. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "buf.h"
+#include "esc.h"
+#include "num.h"
+
+enum { NAMES_MAX = 64 << 20 }; /* bytes in a --files0-from list */
+
+/* Set once at the start of main, for messages. */
+static const char *command = "straightedge";
+
+void
+cli_start(const char *name)
+{
+	command = name;
+}
+
+const char *
+cli_name(void)
+{
+	return command;
+}
+
+/* ---- messages ---------------------------------------------------------- */
+
+/* Escapes what could harm a terminal; backslashes are left as they are. */
+static void
+put_safe(struct buf *b, const char *text)
+{
+	struct str rest = str_c(text), part;
+	bool first = true;
+	while (str_cut(&rest, '\\', &part)) {
+		if (!first)
+			buf_putc(b, '\\');
+		first = false;
+		esc_put(b, part);
+	}
+}
+
+static void
+say(const char *fmt, va_list ap)
+{
+	char text[2048];
+	struct buf b = { 0 };
+	vsnprintf(text, sizeof text, fmt, ap);
+	buf_puts(&b, command);
+	buf_puts(&b, ": ");
+	put_safe(&b, text);
+	buf_putc(&b, '\n');
+	fflush(stdout);
+	/* One write: lines of several processes do not mix. */
+	if (!b.failed)
+		fwrite(b.p, 1, b.len, stderr);
+	buf_free(&b);
+}
+
+void
+cli_warn(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+}
+
+void
+cli_die(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+	exit(STATUS_NONE);
+}
+
+/* "LINE: reason" goes on without a blank: file:LINE: reason. */
+static const char *
+joint(const struct err *e)
+{
+	size_t n = strspn(e->msg, "0123456789");
+	return n && e->msg[n] == ':' ? ":" : ": ";
+}
+
+void
+cli_warn_err(const char *file, const struct err *e)
+{
+	cli_warn("%s%s%s", file, joint(e), e->msg);
+}
+
+void
+cli_die_err(const char *file, const struct err *e)
+{
+	cli_die("%s%s%s", file, joint(e), e->msg);
+}
+
+void
+cli_usage(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "usage: see %s --help\n", command);
+	exit(STATUS_NONE);
+}
+
+void *
+cli_alloc(size_t n, size_t size)
+{
+	void *p = calloc(n ? n : 1, size ? size : 1);
+	if (!p)
+		cli_die("out of memory");
+	return p;
+}
+
+void *
+cli_realloc(void *p, size_t n, size_t size)
+{
+	if (size && n > SIZE_MAX / size)
+		cli_die("out of memory");
+	size_t bytes = n * size;
+	p = realloc(p, bytes > 0 ? bytes : 1);
+	if (!p)
+		cli_die("out of memory");
+	return p;
+}
+
+char *
+cli_escape_dup(const char *text)
+{
+	struct buf b = { 0 };
+	put_safe(&b, text);
+	if (!*buf_cstr(&b) && *text)
+		cli_die("out of memory");
+	return b.p;
+}
+
+uint64_t
+cli_u64(const struct opt_state *s, uint64_t min, uint64_t max)
+{
+	uint64_t v;
+	struct err e;
+	if (num_u64(str_c(s->arg), min, max, &v, &e))
+		cli_usage("option %s: %s", s->name, e.msg);
+	return v;
+}
+
+uint64_t
+cli_size(const struct opt_state *s, uint64_t min, uint64_t max)
+{
+	uint64_t v;
+	struct err e;
+	if (num_size(str_c(s->arg), min, max, &v, &e))
+		cli_usage("option %s: %s", s->name, e.msg);
+	return v;
+}
+
+int64_t
+cli_duration(const struct opt_state *s)
+{
+	int64_t v;
+	struct err e;
+	if (num_duration(str_c(s->arg), &v, &e))
+		cli_usage("option %s: %s", s->name, e.msg);
+	return v;
+}
+
+/* ---- options all commands share ----------------------------------------- */
+
+static int
+one_of(const struct opt_state *s, const char *const *words, const char *list)
+{
+	for (int i = 0; words[i]; i++)
+		if (!strcmp(s->arg, words[i]))
+			return i;
+	cli_usage(
+	    "option %s: expected %s, found \"%s\"", s->name, list, s->arg);
+}
+
+static int64_t
+time_of(const char *what, const char *text)
+{
+	int64_t v;
+	struct err e;
+	if (num_time(str_c(text), &v, &e))
+		cli_usage("%s: %s", what, e.msg);
+	return v;
+}
+
+bool
+cli_common(struct cli_common *c, int id, const struct opt_state *s,
+    const char *const *usage, const char *summary)
+{
+	static const char *const forms[] = { "lines", "table", "json", "tsv",
+		"csv", NULL };
+	static const char *const colors[] = { "never", "auto", "always", NULL };
+	switch (id) {
+	case 'F':
+		c->how.form = one_of(s, forms,
+		    "lines, table, json, tsv or "
+		    "csv");
+		return true;
+	case OPT_TYPE:
+		c->how.type = s->arg;
+		return true;
+	case OPT_COLUMNS:
+		c->how.columns = s->arg;
+		return true;
+	case 'o':
+		c->output = s->arg;
+		return true;
+	case 'z':
+		c->how.gzip = true;
+		return true;
+	case 'q':
+		c->quiet = true;
+		return true;
+	case 'v':
+		c->verbose++;
+		return true;
+	case 'E':
+		c->evidence = true;
+		return true;
+	case OPT_COLOR:
+		c->color = one_of(s, colors, "auto, always or never") - 1;
+		return true;
+	case OPT_NOW:
+		c->now = time_of(s->name, s->arg);
+		c->now_given = true;
+		return true;
+	case OPT_STRICT:
+		c->policy.strict = true;
+		return true;
+	case OPT_ALLOW_BAD:
+		c->policy.allow_bad = cli_u64(s, 0, UINT64_MAX / 2);
+		return true;
+	case OPT_PARTIAL:
+		c->policy.partial = true;
+		return true;
+	case OPT_PROM:
+		c->prom = s->arg;
+		return true;
+	case OPT_PROGRESS:
+		c->progress = true;
+		if (s->arg && strcmp(s->arg, "always"))
+			cli_usage("option %s: expected always, found \"%s\"",
+			    s->name, s->arg);
+		c->progress_always = s->arg != NULL;
+		return true;
+	case 'h':
+		opt_help(s->table, usage, summary);
+		exit(fflush(stdout) ? STATUS_NONE : 0);
+	case 'V':
+		printf("%s %s\n", command, VERSION);
+		exit(fflush(stdout) ? STATUS_NONE : 0);
+	}
+	return false;
+}
+
+void
+cli_common_done(struct cli_common *c, const char *type)
+{
+	bool cells = c->how.form != REC_LINES && c->how.form != REC_JSON;
+	if (!cells && c->how.columns)
+		cli_usage("--columns goes with -F table, tsv or csv");
+	if (!cells && c->how.type)
+		cli_usage("--type goes with -F table, tsv or csv");
+	if (c->how.type && !schema_find(str_c(c->how.type)))
+		cli_usage("option --type: no record type \"%s\"", c->how.type);
+	if (c->quiet && c->verbose)
+		cli_usage("-q and -v exclude each other");
+	if (!c->how.type)
+		c->how.type = c->quiet ? "verdict" : type;
+	c->how.level = c->quiet;
+}
+
+int64_t
+cli_now(const struct cli_common *c)
+{
+	if (c->now_given)
+		return c->now;
+	const char *fixed = getenv("SOURCE_DATE_EPOCH");
+	if (fixed && *fixed)
+		return time_of("SOURCE_DATE_EPOCH", fixed);
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+const char *
+cli_tmpdir(void)
+{
+	const char *d = getenv("TMPDIR");
+	return d && *d ? d : "/tmp";
+}
+
+/* ---- output ------------------------------------------------------------- */
+
+static char *
+concat(const char *a, const char *b)
+{
+	size_t n = strlen(a) + strlen(b) + 1;
+	char *s = cli_alloc(n, 1);
+	snprintf(s, n, "%s%s", a, b);
+	return s;
+}
+
+/* The mode a plain open() would have given. */
+static void
+usual_mode(int fd)
+{
+	mode_t mask = umask(0);
+	umask(mask);
+	fchmod(fd, 0666 & ~mask);
+}
+
+void
+cli_out_open(struct cli_out *o, const char *path, bool append)
+{
+	*o = (struct cli_out){ .fd = STDOUT_FILENO, .append = append };
+	if (!path || !strcmp(path, "-"))
+		return;
+	struct stat st;
+	o->path = concat(path, "");
+	bool special = !stat(path, &st) && !S_ISREG(st.st_mode);
+	if (append || special) {
+		int flags =
+		    O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0);
+		o->append = true;
+		o->fd = open(path, flags, 0666);
+		if (o->fd < 0)
+			cli_die("%s: cannot open: %s", path, strerror(errno));
+		return;
+	}
+	o->temp = concat(path, ".XXXXXX");
+	o->fd = mkstemp(o->temp);
+	if (o->fd < 0)
+		cli_die("%s: cannot create: %s", path, strerror(errno));
+	usual_mode(o->fd);
+}
+
+int
+cli_out_close(struct cli_out *o, bool keep)
+{
+	int r = 0;
+	const char *name = o->path ? o->path : "standard output";
+	if (keep && o->temp && fsync(o->fd)) {
+		cli_warn("%s: cannot write: %s", name, strerror(errno));
+		r = -1;
+	}
+	if (close(o->fd)) {
+		cli_warn("%s: cannot close: %s", name, strerror(errno));
+		r = -1;
+	}
+	if (o->temp && keep && !r && rename(o->temp, o->path)) {
+		cli_warn(
+		    "%s: cannot rename into place: %s", name, strerror(errno));
+		r = -1;
+	}
+	if (o->temp && (!keep || r))
+		unlink(o->temp);
+	free(o->temp);
+	free(o->path);
+	*o = (struct cli_out){ .fd = -1 };
+	return r;
+}
+
+/* ---- metrics ------------------------------------------------------------ */
+
+/* A label value: backslash, quote and newline escaped (text format 0.0.4). */
+static void
+put_label(struct buf *b, const char *key, const char *value)
+{
+	buf_printf(b, "%s=\"", key);
+	for (const char *p = value; *p; p++) {
+		if (*p == '"' || *p == '\\')
+			buf_putc(b, '\\');
+		if (*p == '\n')
+			buf_puts(b, "\\n");
+		else
+			buf_putc(b, *p);
+	}
+	buf_putc(b, '"');
+}
+
+static void
+put_series(struct buf *b, const char *name, const char *job)
+{
+	buf_printf(b, "# TYPE %s gauge\n%s{", name, name);
+	put_label(b, "tool", command);
+	buf_putc(b, ',');
+	put_label(b, "job", job);
+}
+
+void
+cli_prom(const struct cli_common *c, const char *job, const char *result,
+    const char *reason, int status, uint64_t skipped)
+{
+	if (!c->prom)
+		return;
+	struct buf b = { 0 };
+	job = job ? job : "";
+	put_series(&b, "straightedge_status", job);
+	buf_printf(&b, "} %d\n", status);
+	put_series(&b, "straightedge_result", job);
+	buf_putc(&b, ',');
+	put_label(&b, "result", result ? result : "none");
+	buf_putc(&b, ',');
+	put_label(&b, "reason", reason ? reason : "");
+	buf_puts(&b, "} 1\n");
+	put_series(&b, "straightedge_run_timestamp_seconds", job);
+	buf_puts(&b, "} ");
+	num_put_time(&b, cli_now(c));
+	buf_putc(&b, '\n');
+	put_series(&b, "straightedge_skipped_total", job);
+	buf_puts(&b, "} ");
+	num_put_u64(&b, skipped);
+	buf_putc(&b, '\n');
+
+	struct cli_out o;
+	cli_out_open(&o, c->prom, false);
+	const char *p = b.p;
+	size_t left = b.failed ? 0 : b.len;
+	bool ok = !b.failed;
+	while (left && ok) {
+		ssize_t w = write(o.fd, p, left);
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0)
+			cli_warn(
+			    "%s: cannot write: %s", c->prom, strerror(errno));
+		ok = w >= 0;
+		p += ok ? w : 0;
+		left -= ok ? (size_t)w : 0;
+	}
+	cli_out_close(&o, ok);
+	buf_free(&b);
+}
+
+/* ---- input names -------------------------------------------------------- */
+
+char **
+cli_names(const char *path, size_t *n)
+{
+	FILE *f = strcmp(path, "-") ? fopen(path, "r") : stdin;
+	if (!f)
+		cli_die("%s: cannot open: %s", path, strerror(errno));
+	char **names = NULL;
+	char *name = NULL;
+	size_t cap = 0, total = 0, count = 0;
+	ssize_t len;
+	while ((len = getdelim(&name, &cap, 0, f)) > 0) {
+		if (name[len - 1] == 0)
+			len--;
+		total += (size_t)len;
+		if (!len)
+			cli_die("%s: empty name, entry %zu", path, count + 1);
+		if (total > NAMES_MAX)
+			cli_die(
+			    "%s: more than %d bytes of names", path, NAMES_MAX);
+		names = cli_realloc(names, count + 1, sizeof *names);
+		names[count++] = name;
+		name = NULL;
+		cap = 0;
+	}
+	free(name);
+	if (ferror(f))
+		cli_die("%s: cannot read: %s", path, strerror(errno));
+	if (f != stdin)
+		fclose(f);
+	*n = count;
+	return names;
+}
+
+void
+cli_names_free(char **names, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+void
+cli_need_input(void)
+{
+	if (isatty(STDIN_FILENO))
+		cli_usage("no input: name a file, or - for standard input");
+}

@@ -1,0 +1,116 @@
+/* The record types: see schema.h and straightedge-records(5). */
+#include "schema.h"
+
+// clang-format off
+#define T(k) { k, KEY_TEXT, 0 }
+#define I(k) { k, KEY_INT, 0 }
+#define F(k) { k, KEY_FLOAT, 0 }
+#define TM(k) { k, KEY_TIME, 0 }
+#define H(k) { k, KEY_HASH, 0 }
+#define REQ(k, kind) { k, kind, 1 }
+#define END { 0 }
+
+/* What places a record: fp, scalar and diff share it. */
+#define PLACE \
+	T("step"), T("mb"), T("phase"), T("rank"), T("dp"), T("pp"), T("tp"), \
+	T("ep"), T("io")
+
+static const struct schema_key head_keys[] = {
+	REQ("of", KEY_TEXT), REQ("version", KEY_INT), REQ("tool", KEY_TEXT),
+	T("hash"), T("canon"), T("order"), T("clock"), T("source"),
+	T("inputs"), T("switches"), T("build"), T("run"), T("rank"),
+	TM("time"), T("host"), END,
+};
+
+static const struct schema_key end_keys[] = {
+	REQ("records", KEY_INT), REQ("sum", KEY_TEXT), T("result"),
+	I("status"), I("skipped"), END,
+};
+
+static const struct schema_key fp_keys[] = {
+	REQ("name", KEY_TEXT), REQ("dtype", KEY_TEXT), REQ("shape", KEY_TEXT),
+	REQ("bytes", KEY_INT), REQ("hash", KEY_HASH), PLACE,
+	I("seq"), I("occ"), T("file"), T("kernel"), T("dev"), T("storage"),
+	H("canon"), H("shardsum"), I("unit"), H("rows"), T("tiles"),
+	T("global"), T("offset"), T("replicated"), T("slice"), I("left"),
+	F("min"), F("max"), F("mean"), I("nan"), I("inf"), I("zero"),
+	T("note"), END,
+};
+
+static const struct schema_key scalar_keys[] = {
+	REQ("name", KEY_TEXT), REQ("vtype", KEY_TEXT), REQ("value", KEY_TEXT),
+	T("class"), PLACE, I("seq"), I("occ"), T("file"), T("note"), END,
+};
+
+static const struct schema_key diff_keys[] = {
+	REQ("class", KEY_TEXT), REQ("name", KEY_TEXT), PLACE,
+	T("a"), T("b"), T("role"), T("rule"), T("kernel"), T("dev"),
+	I("elements"), F("share"), T("first"), T("box"), T("rows"),
+	I("nrows"), T("ulp"), F("abs"), F("rel"), T("bits"), T("stride"),
+	I("row"), I("col"), T("expected"), T("actual"), T("file"),
+	T("note"), END,
+};
+
+static const struct schema_key finding_keys[] = {
+	REQ("entity", KEY_TEXT), REQ("result", KEY_TEXT), T("reason"),
+	T("by"), T("evidence"), T("need"), T("members"), T("note"), END,
+};
+
+static const struct schema_key evidence_keys[] = {
+	TM("time"), REQ("entity", KEY_TEXT), REQ("agent", KEY_TEXT),
+	REQ("status", KEY_TEXT), TM("onset"), TM("until"), T("reason"),
+	T("bound"), T("source"), T("chain"), T("incident"), END,
+};
+
+static const struct schema_key verdict_keys[] = {
+	REQ("result", KEY_TEXT), REQ("status", KEY_INT), T("entity"),
+	T("reason"), T("bound"), T("need"), T("scope"), T("cause"),
+	PLACE, T("name"), I("prefix"), T("a"), T("b"), I("compared"),
+	I("equal"), I("different"), I("unmatched"), I("incomparable"),
+	I("masked"), I("bad"), I("lost"), I("skipped"), END,
+};
+
+static const struct schema_key count_keys[] = {
+	REQ("class", KEY_TEXT), REQ("n", KEY_INT), T("rule"), T("note"), END,
+};
+
+static const struct schema_key prefix_keys[] = {
+	T("rank"), REQ("records", KEY_INT), T("step"), T("name"), T("io"),
+	T("next"), END,
+};
+
+const struct schema_type schema_types[] = {
+	{ "head", head_keys },
+	{ "fp", fp_keys },
+	{ "scalar", scalar_keys },
+	{ "diff", diff_keys },
+	{ "prefix", prefix_keys },
+	{ "count", count_keys },
+	{ "finding", finding_keys },
+	{ "evidence", evidence_keys },
+	{ "verdict", verdict_keys },
+	{ "end", end_keys },
+	END,
+};
+// clang-format on
+
+const struct schema_type *
+schema_find(struct str type)
+{
+	for (const struct schema_type *t = schema_types; t->name; t++)
+		if (str_is(type, t->name))
+			return t;
+	return NULL;
+}
+
+int
+schema_key(const struct schema_type *t, struct str key, int from)
+{
+	for (int i = from; t->key[i].name; i++)
+		if (str_is(key, t->key[i].name))
+			return i;
+	for (int i = 0; i < from; i++)
+		if (str_is(key, t->key[i].name))
+			return i;
+	return -1;
+}
