@@ -374,13 +374,15 @@ take_head(struct rec_in *in, const struct rec *r, struct err *e)
 static int
 take_end(struct rec_in *in, const struct rec *r, struct err *e)
 {
-	uint64_t n = 0, status = 0, skipped = 0;
+	uint64_t n = 0, status = 0, skipped = 0, lost = 0;
 	struct u128 sum;
 	int err = rec_u64_of(r, "records", &n, e);
 	if (!err)
 		err = rec_u64_of(r, "status", &status, e);
 	if (!err)
 		err = rec_u64_of(r, "skipped", &skipped, e);
+	if (!err)
+		err = rec_u64_of(r, "lost", &lost, e);
 	if (err)
 		return err;
 	if (!u128_parse(rec_text_of(r, "sum"), &sum))
@@ -392,6 +394,7 @@ take_end(struct rec_in *in, const struct rec *r, struct err *e)
 	in->t.declared_sum = u128_add(in->t.declared_sum, sum);
 	in->t.ended[status]++;
 	in->t.skipped += skipped;
+	in->t.lost += lost;
 	return 0;
 }
 
@@ -467,5 +470,6 @@ rec_totals_add(struct rec_totals *to, const struct rec_totals *from)
 	for (int i = 0; i < 4; i++)
 		to->ended[i] += from->ended[i];
 	to->skipped += from->skipped;
+	to->lost += from->lost;
 	to->torn |= from->torn;
 }

@@ -67,6 +67,7 @@ struct rec_totals {
 	struct u128 sum, declared_sum;
 	uint64_t ended[4]; /* ends by their status=, absent counts as 0 */
 	uint64_t skipped;  /* sum of skipped= over all ends */
+	uint64_t lost;     /* sum of lost= over all ends */
 	bool torn;         /* compressed input was cut short or damaged */
 };
 
@@ -130,7 +131,7 @@ struct rec_how {
 	int level;           /* 0 all records, 1 only verdicts (-q) */
 };
 
-/* Writes to `fd`, which stays open and belongs to the caller. */
+/* Writes to `fd`, which stays open and belongs to the caller, or to a sink. */
 int rec_out_open(
     struct rec_out **out, int fd, const struct rec_how *how, struct err *e);
 
@@ -163,6 +164,8 @@ void rec_comment(struct rec_out *o, const char *fmt, ...)
  */
 int rec_out_finish(struct rec_out *o, const char *result, int status,
     uint64_t skipped, struct err *e);
+/* Counts records that were never written, for lost= in the end record. */
+void rec_out_lost(struct rec_out *o, uint64_t n);
 /* What is buffered goes to the descriptor (one gzip member). */
 int rec_out_flush(struct rec_out *o, struct err *e);
 /* Fields that tsv, csv or table had no column for. */

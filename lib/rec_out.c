@@ -41,7 +41,7 @@ struct rec_out {
 	const struct schema_type *schema;
 	struct str type; /* of the current record; in `line` */
 	int key_at;      /* schema position of the last key, for its order */
-	uint64_t records, dropped;
+	uint64_t records, dropped, lost;
 	struct u128 sum;
 	struct err failure; /* the first one; code 0: none */
 	/* tsv, csv, table */
@@ -149,6 +149,10 @@ rec_out_close(struct rec_out *o)
 static void
 write_all(struct rec_out *o, const char *p, size_t n)
 {
+	if (o->how.sink) {
+		o->how.sink(o->how.user, p, n, &o->failure);
+		return;
+	}
 	while (n) {
 		ssize_t w = write(o->fd, p, n);
 		if (w < 0 && errno == EINTR)
@@ -193,6 +197,12 @@ rec_out_flush(struct rec_out *o, struct err *e)
 	if (!o->failure.code)
 		return 0;
 	return err_set(e, o->failure.code, "%s", o->failure.msg);
+}
+
+void
+rec_out_lost(struct rec_out *o, uint64_t n)
+{
+	o->lost += n;
 }
 
 uint64_t
@@ -639,6 +649,8 @@ rec_out_finish(struct rec_out *o, const char *result, int status,
 	rec_u64(o, "status", (uint64_t)status);
 	if (skipped)
 		rec_u64(o, "skipped", skipped);
+	if (o->lost)
+		rec_u64(o, "lost", o->lost);
 	finish_record(o, false);
 	bool rows = o->how.form == REC_TSV || o->how.form == REC_CSV;
 	if (rows && !o->titled && !o->failure.code)

@@ -24,7 +24,7 @@ static const struct schema_key head_keys[] = {
 
 static const struct schema_key end_keys[] = {
 	REQ("records", KEY_INT), REQ("sum", KEY_TEXT), T("result"),
-	I("status"), I("skipped"), END,
+	I("status"), I("skipped"), I("lost"), END,
 };
 
 static const struct schema_key fp_keys[] = {

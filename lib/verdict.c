@@ -6,6 +6,7 @@ damage_add(struct damage *d, const struct rec_totals *t)
 {
 	d->bad += t->bad;
 	d->skipped += t->skipped;
+	d->lost += t->lost;
 	switch (rec_totals_state(t)) {
 	case REC_FILTERED:
 		d->filtered = true;
