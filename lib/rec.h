@@ -68,6 +68,7 @@ struct rec_totals {
 	uint64_t ended[4]; /* ends by their status=, absent counts as 0 */
 	uint64_t skipped;  /* sum of skipped= over all ends */
 	uint64_t lost;     /* sum of lost= over all ends */
+	uint64_t lost;     /* sum of lost= over all ends */
 	bool torn;         /* compressed input was cut short or damaged */
 };
 
@@ -129,6 +130,9 @@ struct rec_how {
 	const char *columns; /* their columns, comma separated; NULL: all */
 	bool gzip;           /* members of at most 64 KiB */
 	int level;           /* 0 all records, 1 only verdicts (-q) */
+	/* Takes finished text instead of the descriptor; 0 or an error. */
+	int (*sink)(void *user, const char *p, size_t len, struct err *e);
+	void *user;
 };
 
 /* Writes to `fd`, which stays open and belongs to the caller, or to a sink. */
