@@ -68,7 +68,6 @@ struct rec_totals {
 	uint64_t ended[4]; /* ends by their status=, absent counts as 0 */
 	uint64_t skipped;  /* sum of skipped= over all ends */
 	uint64_t lost;     /* sum of lost= over all ends */
-	uint64_t lost;     /* sum of lost= over all ends */
 	bool torn;         /* compressed input was cut short or damaged */
 };
 
