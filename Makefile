@@ -22,7 +22,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 # or a lower one; tests/layers.sh checks it from these lists.
 BASE = arena buf cur err esc hash map num str
 INPUT = csv dtype gzip src tensor
-DOMAIN = rec rec_out schema verdict
+DOMAIN = fp rec rec_out schema verdict
 CLI = cli opt
 
 COMMANDS =

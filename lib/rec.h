@@ -145,6 +145,8 @@ int rec_out_open(
 void rec_begin(struct rec_out *o, const char *type);
 void rec_str(struct rec_out *o, const char *key, struct str value);
 void rec_put(struct rec_out *o, const char *key, const char *value);
+/* A label or x.* key: letters, digits, `_`, `-` and `.`, as rec_parse wants. */
+void rec_label(struct rec_out *o, struct str key, struct str value);
 void rec_fmt(struct rec_out *o, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 void rec_u64(struct rec_out *o, const char *key, uint64_t v);
@@ -162,8 +164,15 @@ void rec_comment(struct rec_out *o, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 /*
- * end records= sum= [result=] status= [skipped=]; result may be NULL. Then
- * everything is written out. The first failure of the whole output, if any.
+ * end records= sum= [result=] status= [skipped=] for the records since the
+ * last head, and counts from zero: for output of several streams in a row.
+ * result may be NULL.
+ */
+void rec_out_end(
+    struct rec_out *o, const char *result, int status, uint64_t skipped);
+/*
+ * The same for the last or only stream. Then everything is written out. The
+ * first failure of the whole output, if any.
  */
 int rec_out_finish(struct rec_out *o, const char *result, int status,
     uint64_t skipped, struct err *e);

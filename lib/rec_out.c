@@ -493,6 +493,14 @@ rec_str(struct rec_out *o, const char *key, struct str value)
 }
 
 void
+rec_label(struct rec_out *o, struct str key, struct str value)
+{
+	struct field *f = field_begin(o, key);
+	esc_put(&o->line, value);
+	field_end(o, f);
+}
+
+void
 rec_put(struct rec_out *o, const char *key, const char *value)
 {
 	rec_str(o, key, str_c(value));
@@ -635,9 +643,8 @@ rec_comment(struct rec_out *o, const char *fmt, ...)
 	buf_putc(&o->out, '\n');
 }
 
-int
-rec_out_finish(struct rec_out *o, const char *result, int status,
-    uint64_t skipped, struct err *e)
+void
+rec_out_end(struct rec_out *o, const char *result, int status, uint64_t skipped)
 {
 	rec_begin(o, "end");
 	rec_u64(o, "records", o->records);
@@ -652,6 +659,15 @@ rec_out_finish(struct rec_out *o, const char *result, int status,
 	if (o->lost)
 		rec_u64(o, "lost", o->lost);
 	finish_record(o, false);
+	o->records = 0;
+	o->sum = (struct u128){ 0, 0 };
+}
+
+int
+rec_out_finish(struct rec_out *o, const char *result, int status,
+    uint64_t skipped, struct err *e)
+{
+	rec_out_end(o, result, status, skipped);
 	bool rows = o->how.form == REC_TSV || o->how.form == REC_CSV;
 	if (rows && !o->titled && !o->failure.code)
 		emit_titles(o);
