@@ -5,7 +5,10 @@
 #   make demo         a whole incident on shipped data
 #   make check        the tests; needs the base dependencies only
 #   make asan tsan    the tests under sanitizers
-#   make lint bench fuzz cov install uninstall clean
+#   make lint bench fuzz cov completions install uninstall clean
+#   make check-NAME   a larger suite (tests/check-NAME.sh), where its parts are
+#
+# Only `make deps` installs anything or uses the network.
 
 VERSION = 0.1.0
 
@@ -27,6 +30,10 @@ CLI = cli opt
 
 COMMANDS =
 
+# Per cent of the lines of lib/ and cmd/ that `make cov` must reach. It only
+# rises.
+COVERAGE_FLOOR = 70
+
 # From here on: rules.
 
 BUILD = build
@@ -37,17 +44,24 @@ cmdsrc = $(wildcard cmd/$(1).c cmd/$(1)/*.c)
 cmdobj = $(patsubst %.c,$(BUILD)/%.o,$(call cmdsrc,$(1)))
 BINS = $(COMMANDS:%=$(BUILD)/%)
 UNITS = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/*.c))
+TOOLS = $(patsubst tests/tools/%.c,$(BUILD)/tools/%,$(wildcard tests/tools/*.c))
+FUZZERS = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+REPLAYS = $(FUZZERS:%=$(BUILD)/replay/%)
+BATS = $(wildcard tests/*.bats)
 
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wno-unused-parameter
+# No path of the build machine in the outputs.
+PREFIXMAP = -ffile-prefix-map=$(CURDIR)=.
 ALLCFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 \
 	-DVERSION='"$(VERSION)"' -iquote lib -include lib/banned.h \
-	-ffile-prefix-map=$(CURDIR)=. -pthread $(WARN) $(CPPFLAGS) $(CFLAGS)
+	$(PREFIXMAP) -pthread $(WARN) $(CPPFLAGS) $(CFLAGS)
 LIBS = -lz -lcsv -lm -pthread
 
 all: $(BINS)
 
-$(BUILD)/%.o: %.c
+# `make -j deps check`: nothing is compiled before deps is done.
+$(BUILD)/%.o: %.c | $(filter deps,$(MAKECMDGOALS))
 	@mkdir -p $(@D)
 	$(CC) $(ALLCFLAGS) -MMD -MP -c -o $@ $<
 
@@ -61,17 +75,111 @@ $(BUILD)/$(1): $$(call cmdobj,$(1)) $(BUILD)/libse.a
 endef
 $(foreach c,$(COMMANDS),$(eval $(call command,$(c))))
 
-$(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libse.a
+define link
 	@mkdir -p $(@D)
-	$(CC) $(ALLCFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(ALLCFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+endef
+$(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libse.a
+	$(link)
+$(BUILD)/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/libse.a
+	$(link)
+# A fuzz target with a main that feeds it the corpus, cut and damaged.
+$(BUILD)/replay/%: $(BUILD)/tests/fuzz/fuzz_%.o \
+		$(BUILD)/tests/fuzz/replay.o $(BUILD)/libse.a
+	$(link)
+# The same with libFuzzer: BUILD=build/fuzz, see `fuzz`.
+$(BUILD)/fuzzer/%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/libse.a
+	@mkdir -p $(@D)
+	$(CC) $(ALLCFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
-unit: $(UNITS)
-	@for t in $(UNITS); do timeout 120 $$t || exit 1; done
+# ---- tests
+
+TESTPROGRAMS = $(UNITS) $(REPLAYS)
+
+unit: $(TESTPROGRAMS)
+	BUILD=$(BUILD) tests/tools/check $(TESTPROGRAMS)
+
+check: all $(TESTPROGRAMS) $(TOOLS)
+	@tests/tools/deps --list base optional
+	BUILD=$(BUILD) tests/tools/check $(BATS) $(TESTPROGRAMS)
+
+SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
+asan:
+	$(MAKE) BUILD=build/asan check \
+		CFLAGS='$(SANITIZE) -fsanitize=address,undefined'
+
+tsan:
+	TSAN_OPTIONS=halt_on_error=1 $(MAKE) BUILD=build/tsan check \
+		CFLAGS='$(SANITIZE) -fsanitize=thread'
+
+cov:
+	find build/cov -name '*.gcda' -delete 2>/dev/null || :
+	$(MAKE) BUILD=build/cov CFLAGS='-O0 -g --coverage' PREFIXMAP= check
+	tests/tools/coverage build/cov $(COVERAGE_FLOOR)
+
+FUZZ_SECONDS = 60
+fuzz:
+	$(MAKE) BUILD=build/fuzz CC=clang fuzzers CFLAGS='-O1 -g \
+		-fsanitize=fuzzer-no-link,address,undefined \
+		-fno-sanitize-recover=all'
+	FUZZ_SECONDS=$(FUZZ_SECONDS) tests/tools/fuzz build/fuzz $(FUZZERS)
+fuzzers: $(FUZZERS:%=$(BUILD)/fuzzer/%)
+
+lint:
+	tests/tools/lint
+# What lint compiles: everything, every warning an error.
+werror: all $(TESTPROGRAMS) $(TOOLS)
+
+# Larger suites. Each says "not run" and why where its parts are missing.
+check-%: all
+	BUILD=$(BUILD) tests/check-$*.sh
+
+demo: all
+	BUILD=$(BUILD) tests/demo/run
+
+bench: all $(TOOLS)
+	BUILD=$(BUILD) tests/bench/run
+
+# ---- what else a user types
+
+deps:
+	tests/tools/deps base
+
+completions: all
+	BUILD=$(BUILD) tests/tools/completions completions $(COMMANDS)
+
+# "SOURCE TARGET" for every file that is installed.
+MAN = $(wildcard man/*.[1357])
+INSTALL = $(foreach c,$(COMMANDS),$(BUILD)/$(c):$(BINDIR)/$(c)) \
+	$(foreach m,$(MAN),$(m):$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
+	$(foreach c,$(COMMANDS), \
+		completions/bash/$(c):$(BASHDIR)/$(c) \
+		completions/zsh/_$(c):$(ZSHDIR)/_$(c) \
+		completions/fish/$(c).fish:$(FISHDIR)/$(c).fish)
+
+install: all
+	@set -e; for f in $(INSTALL); do \
+		to="$(DESTDIR)$${f#*:}"; mode=644; \
+		case $$f in $(BUILD)/*) mode=755; esac; \
+		mkdir -p "$${to%/*}"; \
+		echo "install $$to"; \
+		install -m $$mode "$${f%%:*}" "$$to"; \
+	done
+
+uninstall:
+	@for f in $(INSTALL); do \
+		to="$(DESTDIR)$${f#*:}"; \
+		echo "remove $$to"; rm -f "$$to"; \
+	done
 
 clean:
 	rm -rf $(BUILD)
 
-.PHONY: all unit clean
+print-%:
+	@echo '$($*)'
+
+.PHONY: all unit check asan tsan cov fuzz fuzzers lint werror demo bench deps \
+	completions install uninstall clean
 .SECONDARY:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

@@ -48,7 +48,7 @@ put_safe(struct buf *b, const char *text)
 	}
 }
 
-static void
+static void __attribute__((format(printf, 1, 0)))
 say(const char *fmt, va_list ap)
 {
 	char text[2048];
