@@ -24,7 +24,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 # The layers of lib/, lowest first. A file includes headers of its own layer
 # or a lower one; tests/layers.sh checks it from these lists.
 BASE = arena buf cur err esc hash map num str
-INPUT = csv dtype gzip src tensor
+INPUT = csv dtype gzip src tensor zip
 DOMAIN = fp rec rec_out schema verdict
 CLI = cli opt
 
