@@ -26,6 +26,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 BASE = arena buf cur err esc hash map num str
 INPUT = csv dtype gzip src tensor zip
 DOMAIN = fp rec rec_out schema verdict
+API = se_fingerprint se_record se_stream
 CLI = cli opt
 
 COMMANDS =
@@ -37,7 +38,7 @@ COVERAGE_FLOOR = 70
 # From here on: rules.
 
 BUILD = build
-LAYERS = $(BASE) $(INPUT) $(DOMAIN) $(CLI)
+LAYERS = $(BASE) $(INPUT) $(DOMAIN) $(API) $(CLI)
 LIBSRC = $(wildcard $(LAYERS:%=lib/%.c))
 LIBOBJ = $(LIBSRC:%.c=$(BUILD)/%.o)
 cmdsrc = $(wildcard cmd/$(1).c cmd/$(1)/*.c)

@@ -1,23 +1,14 @@
 /*
  * One failure, in one line.
  *
- * Functions that can fail return 0 or one of the negative codes below and
+ * Functions that can fail return 0 or one of the negative SE_E codes and
  * fill the `struct err` the caller gave, if any. The message has no newline,
  * no file name and no command name: the caller adds those once.
  */
 #ifndef ERR_H
 #define ERR_H
 
-enum {
-	SE_EIO = -1,     /* the system refused: errno text is in the message */
-	SE_EFORMAT = -2, /* the input breaks its format */
-	SE_ETRUNC = -3,  /* the input ends too early */
-	SE_ELIMIT = -4,  /* a limit of ours was reached */
-	SE_EUNSUP = -5,  /* valid, but not something we read */
-	SE_ENOMEM = -6,  /* out of memory */
-	SE_EINVAL = -7,  /* the caller's argument is wrong */
-	SE_ENOENT = -8,  /* what was asked for is not there */
-};
+#include "straightedge.h" /* the SE_E codes */
 
 struct err {
 	int code;
