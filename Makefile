@@ -19,6 +19,8 @@ BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
+LIBDIR ?= $(PREFIX)/lib
+INCLUDEDIR ?= $(PREFIX)/include
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 # The layers of lib/, lowest first. A file includes headers of its own layer
@@ -56,10 +58,17 @@ WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 PREFIXMAP = -ffile-prefix-map=$(CURDIR)=.
 ALLCFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 \
 	-DVERSION='"$(VERSION)"' -iquote lib -include lib/banned.h \
-	$(PREFIXMAP) -pthread $(WARN) $(CPPFLAGS) $(CFLAGS)
+	$(PREFIXMAP) -fPIC -pthread $(WARN) $(CPPFLAGS) $(CFLAGS)
 LIBS = -lz -lcsv -lm -pthread
 
-all: $(BINS)
+# The public library: only what straightedge.map names is visible, in the
+# static archive as well. The soname rises when a symbol is removed or changed.
+SONAME = libstraightedge.so.0
+APIOBJ = $(filter-out $(CLI:%=$(BUILD)/lib/%.o),$(LIBOBJ))
+LIBRARIES = $(BUILD)/libstraightedge.so $(BUILD)/libstraightedge.a \
+	$(BUILD)/straightedge.pc
+
+all: $(BINS) $(LIBRARIES)
 
 # `make -j deps check`: nothing is compiled before deps is done.
 $(BUILD)/%.o: %.c | $(filter deps,$(MAKECMDGOALS))
@@ -69,6 +78,28 @@ $(BUILD)/%.o: %.c | $(filter deps,$(MAKECMDGOALS))
 $(BUILD)/libse.a: $(LIBOBJ)
 	rm -f $@
 	ar rcsD $@ $(LIBOBJ)
+
+$(BUILD)/libstraightedge.so: $(APIOBJ) lib/straightedge.map
+	$(CC) $(ALLCFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
+		-Wl,--version-script=lib/straightedge.map -Wl,-z,defs \
+		-o $@ $(APIOBJ) $(LIBS)
+	ln -sf libstraightedge.so $(BUILD)/$(SONAME)
+
+$(BUILD)/libstraightedge.a: $(APIOBJ)
+	$(LD) -r -o $(BUILD)/libstraightedge.o $(APIOBJ)
+	objcopy -w --keep-global-symbol='se_*' $(BUILD)/libstraightedge.o
+	rm -f $@
+	ar rcsD $@ $(BUILD)/libstraightedge.o
+
+$(BUILD)/straightedge.pc: Makefile
+	@mkdir -p $(@D)
+	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
+		'includedir=$(INCLUDEDIR)' '' 'Name: straightedge' \
+		'Description: fingerprints, boundary streams, records' \
+		'Version: $(VERSION)' 'Requires.private: zlib' \
+		'Libs: -L$${libdir} -lstraightedge' \
+		'Libs.private: -lcsv -lm -pthread' \
+		'Cflags: -I$${includedir}' >$@
 
 define command
 $(BUILD)/$(1): $$(call cmdobj,$(1)) $(BUILD)/libse.a
@@ -156,7 +187,11 @@ INSTALL = $(foreach c,$(COMMANDS),$(BUILD)/$(c):$(BINDIR)/$(c)) \
 	$(foreach c,$(COMMANDS), \
 		completions/bash/$(c):$(BASHDIR)/$(c) \
 		completions/zsh/_$(c):$(ZSHDIR)/_$(c) \
-		completions/fish/$(c).fish:$(FISHDIR)/$(c).fish)
+		completions/fish/$(c).fish:$(FISHDIR)/$(c).fish) \
+	lib/straightedge.h:$(INCLUDEDIR)/straightedge.h \
+	$(BUILD)/libstraightedge.a:$(LIBDIR)/libstraightedge.a \
+	$(BUILD)/libstraightedge.so:$(LIBDIR)/$(SONAME) \
+	$(BUILD)/straightedge.pc:$(LIBDIR)/pkgconfig/straightedge.pc
 
 install: all
 	@set -e; for f in $(INSTALL); do \
@@ -166,12 +201,14 @@ install: all
 		echo "install $$to"; \
 		install -m $$mode "$${f%%:*}" "$$to"; \
 	done
+	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libstraightedge.so"
 
 uninstall:
 	@for f in $(INSTALL); do \
 		to="$(DESTDIR)$${f#*:}"; \
 		echo "remove $$to"; rm -f "$$to"; \
 	done
+	rm -f "$(DESTDIR)$(LIBDIR)/libstraightedge.so"
 
 clean:
 	rm -rf $(BUILD)

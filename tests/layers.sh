@@ -22,7 +22,7 @@ complain() {
 
 # "module rank" a line, lowest layer first.
 rank=0
-for layer in BASE INPUT DOMAIN CLI; do
+for layer in BASE INPUT DOMAIN API CLI; do
 	rank=$((rank + 1))
 	for m in $(make -s --no-print-directory "print-$layer"); do
 		echo "$m $rank"
@@ -30,6 +30,8 @@ for layer in BASE INPUT DOMAIN CLI; do
 done >"$work/ranks"
 # What is in front of every translation unit is in front of all layers.
 echo "banned 0" >>"$work/ranks"
+# The public header stands alone, and has the error codes all of us use.
+echo "straightedge 0" >>"$work/ranks"
 
 rank_of() {
 	awk -v m="$1" '$1 == m { print $2; exit }' "$work/ranks"
