@@ -375,11 +375,11 @@ fp_compare(const struct fp *a, const struct fp *b, const char **why)
 int
 fp_shape(struct str s, uint64_t *dim, size_t max, size_t *n, struct err *e)
 {
+	struct str rest = s, word;
 	*n = 0;
-	if (s.len < 2 || s.p[0] != '[' || s.p[s.len - 1] != ']')
-		return err_set(e, SE_EFORMAT, "expected a shape like [2,3]");
-	struct str rest = { s.p + 1, s.len - 2 }, word;
-	while (rest.len && str_cut(&rest, ',', &word)) {
+	if (!s.len)
+		return 0;
+	while (str_cut(&rest, ',', &word)) {
 		if (*n == max)
 			return err_set(
 			    e, SE_ELIMIT, "more than %zu dimensions", max);
@@ -387,9 +387,6 @@ fp_shape(struct str s, uint64_t *dim, size_t max, size_t *n, struct err *e)
 		if (r)
 			return r;
 		++*n;
-		if (rest.p && !rest.len)
-			return err_set(
-			    e, SE_EFORMAT, "expected a shape like [2,3]");
 	}
 	return 0;
 }
@@ -397,11 +394,9 @@ fp_shape(struct str s, uint64_t *dim, size_t max, size_t *n, struct err *e)
 void
 fp_put_shape(struct buf *b, const uint64_t *dim, size_t n)
 {
-	buf_putc(b, '[');
 	for (size_t i = 0; i < n; i++) {
 		if (i)
 			buf_putc(b, ',');
 		num_put_u64(b, dim[i]);
 	}
-	buf_putc(b, ']');
 }

@@ -72,12 +72,12 @@ struct fp {
 	struct fp_u64 seq, occ;
 	struct str file, note;
 	/* fp */
-	struct str dtype, shape; /* shape: "[2,3]", "[]" for one element */
+	struct str dtype, shape; /* shape: "2,3", "" for no dimension */
 	uint64_t bytes;
 	struct fp_hash hash, canon, shardsum, rows;
-	struct fp_u64 unit; /* elements, of shardsum and rows */
+	struct fp_u64 unit; /* elements of one unit of shardsum */
 	struct str kernel, dev, storage, tiles, global, offset, replicated;
-	struct str slice;   /* "[0:10,:]": what was kept */
+	struct str slice;   /* "0:10,:": what was kept */
 	struct fp_u64 left; /* elements that slice left out */
 	struct fp_f64 min, max, mean;
 	struct fp_u64 nan, inf, zero;
@@ -137,7 +137,7 @@ fp_hash_compare(const struct fp_hash *a, const struct fp_hash *b);
 enum fp_relation
 fp_compare(const struct fp *a, const struct fp *b, const char **why);
 
-/* "[2,3]" to numbers; the count in *n, at most max. */
+/* "2,3" to numbers; the count in *n, at most max. */
 int fp_shape(struct str s, uint64_t *dim, size_t max, size_t *n, struct err *e);
 /* And back. */
 void fp_put_shape(struct buf *b, const uint64_t *dim, size_t n);
