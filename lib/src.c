@@ -18,7 +18,7 @@ enum {
 	SKIP_SIZE = 64 << 10, /* bytes skipped at a time */
 };
 
-enum src_kind { FD_FILE, FD_STREAM, MEMORY, SLICE };
+enum src_kind { FD_FILE, FD_STREAM, MEMORY, SLICE, FUNCTION };
 
 struct src {
 	enum src_kind kind;
@@ -27,6 +27,10 @@ struct src {
 	const char *tmpdir;
 	/* MEMORY */
 	const unsigned char *mem;
+	void *owned; /* freed with the source, or NULL */
+	/* FUNCTION */
+	src_fn *fn;
+	void *user;
 	/* SLICE */
 	struct src *parent;
 	uint64_t base;
@@ -380,6 +384,23 @@ src_open_slice(struct src **out, struct src *parent, uint64_t off, uint64_t len,
 	return 0;
 }
 
+int
+src_open_fn(struct src **out, src_fn *fn, void *user, uint64_t size,
+    const char *tmpdir, struct err *e)
+{
+	struct src *s = calloc(1, sizeof *s);
+	if (!s)
+		return err_mem(e);
+	s->kind = FUNCTION;
+	s->fd = -1;
+	s->fn = fn;
+	s->user = user;
+	s->size = size;
+	s->tmpdir = tmpdir ? tmpdir : "/tmp";
+	*out = s;
+	return 0;
+}
+
 void
 src_close(struct src *s)
 {
@@ -390,6 +411,7 @@ src_close(struct src *s)
 	inflate_free(s->z);
 	free(s->in);
 	free(s->back);
+	free(s->owned);
 	free(s);
 }
 
@@ -410,8 +432,9 @@ src_size(const struct src *s)
 bool
 src_is_seekable(const struct src *s)
 {
-	return s->kind == SLICE ? src_is_seekable(s->parent)
-				: s->kind != FD_STREAM;
+	if (s->kind == SLICE)
+		return src_is_seekable(s->parent);
+	return s->kind == FD_FILE || s->kind == MEMORY;
 }
 
 bool
@@ -463,6 +486,8 @@ src_read_some(struct src *s, uint64_t off, void *to, size_t len, size_t *got,
 		if (s->size != SRC_UNKNOWN && len > s->size - off)
 			len = (size_t)(s->size - off);
 		return src_read_some(s->parent, s->base + off, to, len, got, e);
+	case FUNCTION:
+		return s->fn(s->user, off, to, len, got, e);
 	}
 	return err_set(e, SE_EINVAL, "unknown kind of source");
 }
@@ -524,6 +549,50 @@ write_all(int fd, const unsigned char *p, size_t n, struct err *e)
 	return 0;
 }
 
+/* Up to len bytes from `off` of s into a temporary file; *n says how many. */
+static int
+copy_out(struct src *s, uint64_t off, uint64_t len, int fd, uint64_t *n,
+    struct err *e)
+{
+	unsigned char *block = malloc(IN_SIZE);
+	int r = block ? 0 : err_mem(e);
+	*n = 0;
+	while (!r && *n < len) {
+		size_t want = len - *n < IN_SIZE ? (size_t)(len - *n) : IN_SIZE;
+		size_t got;
+		r = src_read_some(s, off + *n, block, want, &got, e);
+		if (r || !got)
+			break;
+		*n += got;
+		if (*n > SRC_SPOOL_MAX)
+			r = err_set(e, SE_ELIMIT,
+			    "more than %" PRIu64
+			    " bytes to keep in a temporary file",
+			    (uint64_t)SRC_SPOOL_MAX);
+		else
+			r = write_all(fd, block, got, e);
+	}
+	free(block);
+	return r;
+}
+
+/* Nobody else's fields are in use then. */
+static void
+become_file(struct src *s, int fd, uint64_t size)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	inflate_free(s->z);
+	free(s->in);
+	free(s->back);
+	s->z = NULL;
+	s->in = s->back = NULL;
+	s->fd = fd;
+	s->kind = FD_FILE;
+	s->base = 0;
+	s->size = size;
+}
+
 /*
  * Spools a forward source from its start. A slice makes its parent seekable:
  * offsets stay the same. What went by already must still be remembered.
@@ -533,48 +602,75 @@ src_seekable(struct src *s, struct err *e)
 {
 	if (s->kind == SLICE)
 		return src_seekable(s->parent, e);
-	if (s->kind != FD_STREAM)
+	if (src_is_seekable(s))
 		return 0;
 	if (s->pos > SRC_BACK)
 		return err_set(e, SE_EINVAL,
-		    "cannot go back in a pipe after "
-		    "%" PRIu64 " bytes",
-		    s->pos);
+		    "cannot go back in a pipe after %" PRIu64 " bytes", s->pos);
 	int fd = temp_file(s->tmpdir, e);
 	if (fd < 0)
 		return fd == SE_EINVAL ? SE_EINVAL : SE_EIO;
-	unsigned char *block = malloc(IN_SIZE);
-	int r = block ? 0 : err_mem(e);
-	uint64_t off = 0;
-	while (!r) {
-		size_t n;
-		r = forward_read(s, off, block, IN_SIZE, &n, e);
-		if (r || !n)
-			break;
-		off += n;
-		if (off > SRC_SPOOL_MAX)
-			r = err_set(e, SE_ELIMIT,
-			    "more than %" PRIu64
-			    " bytes to keep in a temporary file",
-			    (uint64_t)SRC_SPOOL_MAX);
-		else
-			r = write_all(fd, block, n, e);
-	}
-	free(block);
+	uint64_t n;
+	int r = copy_out(s, 0, SRC_UNKNOWN, fd, &n, e);
 	/* A torn gzip stays readable up to the tear. */
 	if (r && r != SE_ETRUNC && r != SE_EFORMAT) {
 		close(fd);
 		return r;
 	}
-	close(s->fd);
-	inflate_free(s->z);
-	free(s->in);
-	free(s->back);
-	s->z = NULL;
-	s->in = s->back = NULL;
-	s->fd = fd;
-	s->kind = FD_FILE;
-	s->base = 0;
-	s->size = off;
+	become_file(s, fd, n);
+	return r;
+}
+
+static int
+spool_mem(
+    struct src *to, struct src *from, uint64_t off, size_t len, struct err *e)
+{
+	to->kind = MEMORY;
+	to->mem = to->owned = malloc(len ? len : 1);
+	if (!to->owned)
+		return err_mem(e);
+	return src_read_at(from, off, to->owned, len, e);
+}
+
+static const char *
+tmpdir_of(const struct src *s)
+{
+	while (s->kind == SLICE)
+		s = s->parent;
+	return s->tmpdir ? s->tmpdir : "/tmp";
+}
+
+static int
+spool_file(
+    struct src *to, struct src *from, uint64_t off, uint64_t len, struct err *e)
+{
+	to->kind = FD_FILE;
+	to->fd = temp_file(tmpdir_of(from), e);
+	if (to->fd < 0)
+		return to->fd == SE_EINVAL ? SE_EINVAL : SE_EIO;
+	uint64_t n;
+	int r = copy_out(from, off, len, to->fd, &n, e);
+	if (r || n == len)
+		return r;
+	return err_set(e, SE_ETRUNC,
+	    "need %" PRIu64 " bytes at offset %" PRIu64 ", have %" PRIu64, len,
+	    off, n);
+}
+
+int
+src_spool(
+    struct src **out, struct src *s, uint64_t off, uint64_t len, struct err *e)
+{
+	struct src *to = calloc(1, sizeof *to);
+	if (!to)
+		return err_mem(e);
+	to->fd = -1;
+	to->size = len;
+	int r = len <= SRC_SPOOL_MEM ? spool_mem(to, s, off, (size_t)len, e)
+				     : spool_file(to, s, off, len, e);
+	if (r)
+		src_close(to);
+	else
+		*out = to;
 	return r;
 }

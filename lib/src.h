@@ -53,6 +53,15 @@ int src_open_mem(struct src **out, const void *p, size_t len, struct err *e);
  */
 int src_open_slice(struct src **out, struct src *parent, uint64_t off,
     uint64_t len, struct err *e);
+/*
+ * Bytes that somebody makes, such as the content of a zip member: forward.
+ * `fn` gives up to len bytes at `off`, fewer only at the end, and starts over
+ * when `off` lies behind; `user` outlives the source.
+ */
+typedef int src_fn(
+    void *user, uint64_t off, void *to, size_t len, size_t *got, struct err *e);
+int src_open_fn(struct src **out, src_fn *fn, void *user, uint64_t size,
+    const char *tmpdir, struct err *e);
 void src_close(struct src *s);
 
 /* Bytes in all, SRC_UNKNOWN for a forward source that has not ended. */
@@ -72,7 +81,17 @@ int src_read_some(struct src *s, uint64_t off, void *to, size_t len,
 /* All len bytes, or SE_ETRUNC "need N bytes at offset O, have M". */
 int
 src_read_at(struct src *s, uint64_t off, void *to, size_t len, struct err *e);
-/* Makes a forward source seekable; nothing to do on others. */
+/*
+ * Makes a forward source seekable; nothing to do on others. SE_EINVAL once
+ * more than SRC_BACK bytes went by.
+ */
 int src_seekable(struct src *s, struct err *e);
+/*
+ * A seekable copy of `len` bytes from `off` of any source, independent of it:
+ * up to SRC_SPOOL_MEM bytes in memory, else in an unlinked temporary file.
+ */
+#define SRC_SPOOL_MEM (1u << 20)
+int src_spool(
+    struct src **out, struct src *s, uint64_t off, uint64_t len, struct err *e);
 
 #endif
