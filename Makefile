@@ -26,7 +26,8 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 # The layers of lib/, lowest first. A file includes headers of its own layer
 # or a lower one; tests/layers.sh checks it from these lists.
 BASE = arena buf cur err esc glob hash map num select str
-INPUT = csv dtype elf gzip src tensor zip
+TENSOR = tensor tensor_data tensor_npy tensor_raw tensor_safetensors
+INPUT = csv dtype elf gzip json src zip $(TENSOR)
 DOMAIN = fp rec rec_out schema verdict
 API = se_fingerprint se_record se_stream
 CLI = cli opt

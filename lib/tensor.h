@@ -8,6 +8,22 @@
  * it does not judge extents. tensor_open then checks every entry of every
  * format in one place: names unique, rank, product of dims, byte length,
  * bounds in the source, strides.
+ *
+ * Formats that may be endless (tables, text, chunks) have a `next` as well
+ * and hand their entries out batch by batch, in constant memory. One loop
+ * reads both kinds:
+ *
+ *	r = tensor_open(&set, src, &hints, &e);
+ *	while (!r && (r = tensor_next(&set, &e)) > 0) {
+ *		r = 0;
+ *		for (size_t i = 0; i < set.n; i++)
+ *			... set.t[i] ...
+ *	}
+ *	if (!r)
+ *		r = tensor_finish(&set, &e);
+ *	tensor_close(&set);
+ *
+ * A caller that wants to sort the entries of a file asks tensor_is_stream.
  */
 #ifndef TENSOR_H
 #define TENSOR_H
@@ -36,19 +52,29 @@ enum tensor_flag {
 	TENSOR_NEG = 8,      /* torch: logical value is negated */
 	TENSOR_CHUNK = 16,   /* part of a larger tensor: global, offset */
 	TENSOR_BADBOOL = 32, /* set while reading: a bool byte not 0 or 1 */
+	/*
+	 * Ends where a pipe ends: shape[0], count and bytes are SRC_UNKNOWN
+	 * until tensor_blocks has run.
+	 */
+	TENSOR_OPENEND = 64,
+	TENSOR_META = 128, /* scalar about the container, named kv:KEY */
 };
 
 struct tensor {
-	struct str name; /* raw bytes: escape before printing */
+	struct str name; /* raw: escape before printing; "": the file's */
 	unsigned flags;
 	/* tensors */
 	const struct dtype *dtype;
 	unsigned ndim;
-	const uint64_t *shape;  /* outermost first */
-	const int64_t *stride;  /* in elements; NULL: C order */
-	struct src *src;        /* where the data is, owned by the set */
-	uint64_t off;           /* of the first element, in bytes */
-	uint64_t limit;         /* bytes from `off` the data may use; 0: src */
+	const uint64_t *shape; /* outermost first */
+	const int64_t *stride; /* in elements; NULL: C order */
+	struct src *src;       /* where the data is, owned by the set */
+	uint64_t off;          /* of the first element, in bytes */
+	/*
+	 * Bytes from `off` the data may use: the extent the file declares;
+	 * SRC_UNKNOWN: to the end of src. Zero is zero.
+	 */
+	uint64_t limit;
 	struct str storage;     /* key shared by views of one storage, or "" */
 	const uint64_t *global; /* TENSOR_CHUNK: shape of the whole */
 	const uint64_t *offset; /* TENSOR_CHUNK: where this part starts */
@@ -57,19 +83,27 @@ struct tensor {
 	void *priv;         /* for read */
 	/* scalars */
 	struct str vtype, value; /* "f64" "0.1"; text as the format has it */
+	struct str step;         /* tables: text of the step's cell, or "" */
 	/* filled by tensor_open */
 	uint64_t count, bytes; /* elements; canonical bytes */
 };
 
 struct tensor_set {
-	struct arena arena; /* entries, names, shapes: valid until close */
-	struct tensor *t;
+	struct arena arena; /* names, shapes: valid until close */
+	struct arena batch; /* the same of a stream: until tensor_next */
+	struct tensor *t;   /* until tensor_next or close */
 	size_t n;
 	const struct tensor_format *format;
 	bool exec;       /* order means something (live stream) */
 	uint64_t end;    /* bytes of the source this image took */
 	struct str note; /* departures that were accepted, or "" */
-	/* private */
+	/* for the format */
+	struct src *src;
+	const struct tensor_hints *hints; /* until tensor_open returns */
+	void *priv;                       /* its state between calls of next */
+	/* private to tensor.c */
+	bool given; /* the entries of tensor_open went out */
+	bool follow;
 	size_t cap;
 	struct src **owned;
 	size_t nowned;
@@ -84,7 +118,8 @@ struct tensor_hints {
 	uint64_t skip;   /* raw: header bytes to leave out */
 	uint64_t chunk;  /* bytes: one entry per block, 0: one in all */
 	struct str step; /* tables: column that is the step, or "" */
-	int dirfd;       /* directory the source lies in, or -1 */
+	bool follow; /* another image may follow: leave what is behind alone */
+	int dirfd;   /* directory the source lies in, or -1 */
 	const char *dir; /* and its name for messages, or NULL */
 	const char *tmpdir;
 };
@@ -97,6 +132,13 @@ struct tensor_format {
 	/* Appends entries. Errors name offsets in the source. */
 	int (*open)(struct tensor_set *set, struct src *src,
 	    const struct tensor_hints *hints, struct err *e);
+	/*
+	 * For endless formats: `open` appends nothing, each call of `next`
+	 * appends some entries from set->batch memory, none at the end.
+	 */
+	int (*next)(struct tensor_set *set, struct err *e);
+	void (*close)(struct tensor_set *set); /* frees set->priv, or NULL */
+	bool exact;    /* `limit` is declared and must be the very size */
 	bool random;   /* open needs a seekable source */
 	bool selfends; /* knows its own end: may follow another on a pipe */
 };
@@ -104,8 +146,19 @@ struct tensor_format {
 /* The table, ended by a row without a name. */
 extern const struct tensor_format tensor_formats[];
 const struct tensor_format *tensor_format_find(const char *name);
-/* By content; NULL if nothing scores (a plain file of bytes). */
-const struct tensor_format *tensor_format_probe(struct src *src, struct err *e);
+/*
+ * By content; *out is NULL if nothing scores (a plain file of bytes). Reads
+ * no more of a pipe than it must: 16 bytes, if they say enough.
+ */
+int tensor_format_probe(
+    struct src *src, const struct tensor_format **out, struct err *e);
+
+/* True if entries come in batches and set->n is 0 before tensor_next. */
+static inline bool
+tensor_is_stream(const struct tensor_set *set)
+{
+	return set->format && set->format->next;
+}
 
 /*
  * Reads the metadata of one image that starts at offset 0 of `src` (borrowed
@@ -116,6 +169,18 @@ const struct tensor_format *tensor_format_probe(struct src *src, struct err *e);
  */
 int tensor_open(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e);
+/*
+ * 1: set->t[0..n) are the next entries (those before are gone); 0: there are
+ * no more. Of a format that is not a stream all entries are one batch, in
+ * place from tensor_open on.
+ */
+int tensor_next(struct tensor_set *set, struct err *e);
+/*
+ * After all data was read: SE_EFORMAT if something follows the image, unless
+ * hints->follow allowed it. (tensor_open sees that only where the size of
+ * the source is known.) On a pipe this waits for its end.
+ */
+int tensor_finish(struct tensor_set *set, struct err *e);
 void tensor_close(struct tensor_set *set);
 
 /* For formats. The entry is zeroed; NULL: out of memory or TENSOR_MAX. */
@@ -129,6 +194,11 @@ int tensor_own(struct tensor_set *set, struct src *src, struct err *e);
  * of elements (blocks), until all `bytes` went by or it returns non-zero,
  * which is then returned. `buf` is scratch of `len` bytes, at least 64 KiB.
  * A short source is SE_ETRUNC with expected and actual size.
+ *
+ * Entries that lie in ascending offset order can be read from a pipe; only a
+ * strided one is then copied to a temporary file. For those (transposed,
+ * Fortran) up to 16 MiB are allocated, 64 MiB where less would leave runs
+ * under 128 bytes to read.
  */
 typedef int tensor_block(void *user, const void *p, size_t len, struct err *e);
 int tensor_blocks(struct tensor *t, void *buf, size_t len, tensor_block *block,

@@ -1,0 +1,49 @@
+/*
+ * The readers behind the table in tensor.c. Nobody else includes this.
+ */
+#ifndef TENSOR_FORMATS_H
+#define TENSOR_FORMATS_H
+
+#include "tensor.h"
+
+/* A `probe`, an `open`: see struct tensor_format. */
+#define TENSOR_PROBE_OF(name) \
+	int tensor_##name##_probe(const unsigned char *head, size_t len)
+#define TENSOR_OPEN_OF(name)                                              \
+	int tensor_##name##_open(struct tensor_set *set, struct src *src, \
+	    const struct tensor_hints *hints, struct err *e)
+
+TENSOR_PROBE_OF(npy);
+TENSOR_OPEN_OF(npy);
+TENSOR_PROBE_OF(safetensors);
+TENSOR_OPEN_OF(safetensors);
+TENSOR_OPEN_OF(raw);
+TENSOR_OPEN_OF(bytes);
+TENSOR_OPEN_OF(chunks);
+int tensor_chunks_next(struct tensor_set *set, struct err *e);
+
+/* ---- helpers of several formats ---------------------------------------- */
+
+/* Memory that lives as long as the entries being added. */
+static inline struct arena *
+tensor_arena(struct tensor_set *set)
+{
+	return set->format->next ? &set->batch : &set->arena;
+}
+
+/* SE_EFORMAT that names a name which two entries have. */
+int tensor_check_unique(const struct tensor_set *set, struct err *e);
+/* Appends a line to set->note: a departure that was accepted. */
+int tensor_note(struct tensor_set *set, struct err *e, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A scalar; the texts are copied. */
+int tensor_add_scalar(struct tensor_set *set, unsigned flags, struct str name,
+    struct str vtype, struct str value, struct err *e);
+/*
+ * Makes t one dimension that goes to the end of src: its length where it is
+ * known, else TENSOR_OPENEND, up to t->limit bytes.
+ */
+int tensor_open_end(
+    struct tensor_set *set, struct tensor *t, struct src *src, struct err *e);
+
+#endif

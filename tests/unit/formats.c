@@ -1,0 +1,797 @@
+/*
+ * INPUT: tensor formats. Without arguments: the samples of
+ * tests/data/formats against what numpy says is in them, cut at every length,
+ * every byte flipped, through a pipe; and hostile files built here.
+ * With arguments, [-t FORMAT] [-s STEP] FILE...: prints what is in the files,
+ * one line a tensor as in expected.tsv, for comparison with numpy.
+ */
+#include "test.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "esc.h"
+#include "gzip.h"
+#include "tensor.h"
+
+#define DATA "tests/data/formats/"
+enum { SCRATCH = 64 << 10 };
+
+static unsigned char scratch[SCRATCH];
+
+static int
+add_crc(void *user, const void *p, size_t len, struct err *e)
+{
+	uint64_t *sum = user;
+	sum[0] = gzip_crc32((uint32_t)sum[0], p, len);
+	sum[1] += len;
+	return 0;
+}
+
+static int
+list_entry(struct buf *out, const char *file, struct tensor *t, struct err *e)
+{
+	uint64_t sum[2] = { 0 };
+	if (t->flags & TENSOR_SCALAR) {
+		buf_printf(out, "%s\t", file);
+		esc_put(out, t->name);
+		buf_printf(out, "\t%.*s\t", STR_ARG(t->vtype));
+		esc_put(out, t->step);
+		buf_putc(out, '\t');
+		esc_put(out, t->value);
+		buf_putc(out, '\n');
+		return 0;
+	}
+	int r = tensor_blocks(t, scratch, sizeof scratch, add_crc, sum, e);
+	if (r)
+		return r;
+	if (sum[1] != t->bytes)
+		return err_set(e, SE_EINVAL, "blocks do not add up");
+	buf_printf(out, "%s\t", file);
+	esc_put(out, t->name);
+	buf_printf(out, "\t%s\t", t->dtype->name);
+	for (unsigned i = 0; i < t->ndim; i++)
+		buf_printf(out, "%s%" PRIu64, i ? "," : "", t->shape[i]);
+	buf_printf(out, "\t%" PRIu64 "\t%08" PRIx64 "\n", t->bytes, sum[0]);
+	return 0;
+}
+
+/* All of a source as text; what came before a failure stays in `out`. */
+static int
+list(struct buf *out, const char *file, struct src *src,
+    const struct tensor_hints *hints, struct err *e)
+{
+	struct tensor_set set;
+	int r = tensor_open(&set, src, hints, e);
+	while (!r && (r = tensor_next(&set, e)) > 0) {
+		r = 0;
+		for (size_t i = 0; !r && i < set.n; i++)
+			r = list_entry(out, file, &set.t[i], e);
+	}
+	if (!r)
+		r = tensor_finish(&set, e);
+	tensor_close(&set);
+	return r;
+}
+
+static int
+list_mem(struct buf *out, const char *file, const void *p, size_t len,
+    const struct tensor_hints *hints, struct err *e)
+{
+	struct src *src;
+	/* A copy of the very size, so that a sanitizer sees a byte too far. */
+	unsigned char *copy = malloc(len ? len : 1);
+	if (len)
+		memcpy(copy, p, len);
+	int r = src_open_mem(&src, copy, len, e);
+	if (!r) {
+		r = list(out, file, src, hints, e);
+		src_close(src);
+	}
+	free(copy);
+	return r;
+}
+
+static int
+list_pipe(struct buf *out, const char *file, const void *p, size_t len,
+    const struct tensor_hints *hints, struct err *e)
+{
+	struct src *src;
+	int fd[2];
+	if (pipe(fd))
+		return err_sys(e, "pipe");
+	/* Small enough for the pipe's own buffer. */
+	ssize_t n = write(fd[1], p, len);
+	close(fd[1]);
+	int r =
+	    n == (ssize_t)len ? src_open_fd(&src, fd[0], NULL, 0, e) : SE_EIO;
+	if (r) {
+		close(fd[0]);
+		return r;
+	}
+	r = list(out, file, src, hints, e);
+	src_close(src);
+	return r;
+}
+
+static void
+load(struct buf *b, const char *path)
+{
+	struct src *src;
+	struct err e;
+	char block[4096];
+	size_t n;
+	b->len = 0;
+	if (!CHECK(!src_open(&src, path, NULL, SRC_PLAIN, &e)))
+		return;
+	do {
+		n = 0;
+		CHECK(!src_read_some(src, b->len, block, sizeof block, &n, &e));
+		buf_add(b, block, n);
+	} while (n);
+	src_close(src);
+}
+
+/* The lines of `all` that begin with `file` and a TAB. */
+static void
+lines_of(struct buf *to, struct str all, struct str file)
+{
+	struct str line;
+	to->len = 0;
+	while (str_cut(&all, '\n', &line)) {
+		if (line.len <= file.len || line.p[file.len] != '\t' ||
+		    memcmp(line.p, file.p, file.len))
+			continue;
+		buf_str(to, line);
+		buf_putc(to, '\n');
+	}
+}
+
+typedef void each_file(
+    const char *file, const struct buf *content, const struct buf *expected);
+
+/* Every file of expected.tsv, once. */
+static void
+for_each_file(each_file *fn)
+{
+	struct buf all = { 0 }, content = { 0 }, want = { 0 };
+	char last[100] = "", path[200];
+	load(&all, DATA "expected.tsv");
+	struct str rest = buf_view(&all), line;
+	while (str_cut(&rest, '\n', &line)) {
+		struct str tail = line, file;
+		if (!line.len || !str_cut(&tail, '\t', &file) ||
+		    str_is(file, last))
+			continue;
+		snprintf(last, sizeof last, "%.*s", STR_ARG(file));
+		snprintf(path, sizeof path, DATA "%s", last);
+		load(&content, path);
+		lines_of(&want, buf_view(&all), file);
+		fn(last, &content, &want);
+	}
+	buf_free(&all);
+	buf_free(&content);
+	buf_free(&want);
+}
+
+/* ---- samples ----------------------------------------------------------- */
+
+static bool
+has_line(const struct buf *text, struct str wanted)
+{
+	struct str rest = buf_view(text), line;
+	while (str_cut(&rest, '\n', &line))
+		if (str_same(line, wanted))
+			return true;
+	return false;
+}
+
+static bool
+is_kv(struct str line)
+{
+	struct str file;
+	str_cut(&line, '\t', &file);
+	return str_starts(line, "kv:");
+}
+
+/* Scalars are checked elsewhere. */
+static bool
+same_tensors(struct buf *got, const struct buf *want, const char *file)
+{
+	struct buf kept = { 0 };
+	struct str rest = buf_view(got), line;
+	while (str_cut(&rest, '\n', &line)) {
+		if (line.len && !is_kv(line)) {
+			buf_str(&kept, line);
+			buf_putc(&kept, '\n');
+		}
+	}
+	bool same = str_same(buf_view(&kept), buf_view(want));
+	if (!same)
+		fprintf(stderr, "%s:\ngot\n%swanted\n%s", file, buf_cstr(&kept),
+		    buf_cstr((struct buf *)want));
+	buf_free(&kept);
+	return same;
+}
+
+static void
+check_sample(
+    const char *file, const struct buf *content, const struct buf *want)
+{
+	struct buf got = { 0 };
+	struct err e = { 0 };
+	if (!CHECK(!list_mem(&got, file, content->p, content->len, NULL, &e)))
+		fprintf(stderr, "%s: %s\n", file, e.msg);
+	CHECK(same_tensors(&got, want, file));
+	got.len = 0;
+	if (!CHECK(!list_pipe(&got, file, content->p, content->len, NULL, &e)))
+		fprintf(stderr, "%s: pipe: %s\n", file, e.msg);
+	CHECK(same_tensors(&got, want, file));
+	buf_free(&got);
+}
+
+static const char *
+format_of(const char *file)
+{
+	const char *dot = strrchr(file, '.');
+	return dot ? dot + 1 : "bytes";
+}
+
+/* Cut anywhere: an error, and only lines that the whole file has as well. */
+static void
+check_cuts(const char *file, const struct buf *content, const struct buf *want)
+{
+	struct tensor_hints hints = { .format = format_of(file), .dirfd = -1 };
+	struct buf got = { 0 };
+	struct err e;
+	for (size_t len = 0; len < content->len; len++) {
+		got.len = 0;
+		int r = list_mem(&got, file, content->p, len, &hints, &e);
+		if (!CHECK(r < 0))
+			fprintf(stderr, "%s cut at %zu\n", file, len);
+		got.len = 0;
+		r = list_pipe(&got, file, content->p, len, &hints, &e);
+		if (!CHECK(r < 0))
+			fprintf(stderr, "%s: pipe cut at %zu\n", file, len);
+		struct str rest = buf_view(&got), line;
+		while (str_cut(&rest, '\n', &line))
+			if (line.len && !is_kv(line))
+				CHECK(has_line(want, line));
+	}
+	buf_free(&got);
+}
+
+/* Any byte changed: no crash, no hang; a sanitizer looks on. */
+static void
+check_flips(const char *file, const struct buf *content, const struct buf *want)
+{
+	struct tensor_hints hints = { .format = format_of(file), .dirfd = -1 };
+	struct buf got = { 0 }, copy = { 0 };
+	struct err e;
+	buf_str(&copy, buf_view(content));
+	for (size_t i = 0; i < copy.len; i++)
+		for (unsigned mask = 1; mask <= 0xff; mask = mask * 2 + 1) {
+			copy.p[i] = (char)(copy.p[i] ^ mask);
+			got.len = 0;
+			(void)list_mem(
+			    &got, file, copy.p, copy.len, &hints, &e);
+			test_checks++;
+			copy.p[i] = (char)(copy.p[i] ^ mask);
+		}
+	buf_free(&got);
+	buf_free(&copy);
+}
+
+/* ---- files built here -------------------------------------------------- */
+
+/* Opens bytes as `format` and expects this failure. */
+static void
+refuse_bytes(const char *format, const void *p, size_t len, int code,
+    const char *message, int line)
+{
+	struct tensor_hints hints = { .format = format, .dirfd = -1 };
+	struct buf got = { 0 };
+	struct err e = { 0 };
+	int r = list_mem(&got, "x", p, len, &hints, &e);
+	if (!CHECK(r == code && strstr(e.msg, message)))
+		fprintf(stderr, "line %d: %d \"%s\", wanted %d \"%s\"\n", line,
+		    r, r ? e.msg : buf_cstr(&got), code, message);
+	buf_free(&got);
+}
+
+static void
+make_npy(struct buf *b, const char *header, size_t data)
+{
+	size_t n = strlen(header);
+	b->len = 0;
+	buf_add(b, "\x93NUMPY\1\0", 8);
+	buf_putc(b, (char)(n & 0xff));
+	buf_putc(b, (char)(n >> 8));
+	buf_puts(b, header);
+	for (size_t i = 0; i < data; i++)
+		buf_putc(b, (char)i);
+}
+
+static void
+refuse_npy(const char *header, int code, const char *message, int line)
+{
+	struct buf b = { 0 };
+	make_npy(&b, header, 0);
+	refuse_bytes("npy", b.p, b.len, code, message, line);
+	buf_free(&b);
+}
+
+#define NPY(descr, shape) \
+	"{'descr': " descr ", 'fortran_order': False, 'shape': " shape ", }"
+
+static void
+test_npy_refused(void)
+{
+#define REFUSE(h, code, msg) refuse_npy(h, code, msg, __LINE__)
+	REFUSE(NPY("'|O'", "(2,)"), SE_EUNSUP, "pickles");
+	REFUSE(NPY("[('a', '<i4'), ('b', [('c', '|O')])]", "(2,)"), SE_EUNSUP,
+	    "pickles");
+	REFUSE(NPY("'<f4'", "(-1,)"), SE_EFORMAT, "0 or more");
+	REFUSE(NPY("'<f4'", "(True,)"), SE_EFORMAT, "0 or more");
+	REFUSE(NPY("'<f4'", "(2.0,)"), SE_EFORMAT, "','");
+	REFUSE(NPY("'<f4'", "(3)"), SE_EFORMAT, "','");
+	REFUSE(NPY("'<f4'", "3"), SE_EFORMAT, "'('");
+	REFUSE(
+	    NPY("'<f4'", "(4611686018427387905, 4)"), SE_EFORMAT, "overflow");
+	REFUSE(NPY("'<f4'", "(4611686018427387905,)"), SE_EFORMAT, "overflow");
+	REFUSE(NPY("'<f4'", "(99999999999999999999,)"), SE_EFORMAT, "2^63");
+	REFUSE(NPY("'<f4'", "(1000,)"), SE_ETRUNC, "needs 4000 bytes");
+	REFUSE(NPY("'<f3'", "(2,)"), SE_ETRUNC, "needs 6 bytes");
+	REFUSE(NPY("'<i3'", "(2,)"), SE_EUNSUP, "i3");
+	REFUSE(NPY("'<x4'", "(2,)"), SE_EUNSUP, "x4");
+	REFUSE(NPY("'<S99999'", "(2,)"), SE_ELIMIT, "65536");
+	REFUSE(NPY("''", "(2,)"), SE_EFORMAT, "empty");
+	REFUSE(NPY("'<f4x'", "(2,)"), SE_EFORMAT, "behind");
+	REFUSE("{'descr': '<f4', 'fortran_order': 1, 'shape': ()}", SE_EFORMAT,
+	    "True or False");
+	REFUSE("{'descr': '<f4', 'fortran_order': False}", SE_EFORMAT,
+	    "shape is missing");
+	REFUSE("{'descr': '<f4', 'descr': '<f4'}", SE_EFORMAT, "twice");
+	REFUSE("{'descr': '<f4', 'order': 1}", SE_EFORMAT, "only the keys");
+	REFUSE("{'descr': '<f4", SE_EFORMAT, "without an end");
+	REFUSE("{'descr': '<f4\\", SE_EFORMAT, "without an end");
+	REFUSE(NPY("'<f4'", "()") "x", SE_EFORMAT, "behind the header");
+	REFUSE("", SE_EFORMAT, "found the end");
+	REFUSE(NPY("[('a',[('a',[('a',[('a',[('a',[('a',[('a',[('a',[('a',"
+		   "[('a','<f4')])])])])])])])])])]",
+		   "()"),
+	    SE_ELIMIT, "nested");
+#undef REFUSE
+	static const char v9[] = "\x93NUMPY\x09\0\2\0{}";
+	refuse_bytes("npy", v9, sizeof v9 - 1, SE_EUNSUP, "9.0", __LINE__);
+	static const char big[] = "\x93NUMPY\2\0\xff\xff\xff\xff{}";
+	refuse_bytes(
+	    "npy", big, sizeof big - 1, SE_ELIMIT, "4294967295", __LINE__);
+	struct buf b = { 0 };
+	make_npy(&b, NPY("'|u1'", "(3,)"), 4);
+	refuse_bytes("npy", b.p, b.len, SE_EFORMAT, "1 bytes follow", __LINE__);
+	buf_free(&b);
+}
+
+static void
+make_st(struct buf *b, const char *header, size_t data)
+{
+	b->len = 0;
+	for (size_t i = 0, n = strlen(header); i < 8; i++, n >>= 8)
+		buf_putc(b, (char)(n & 0xff));
+	buf_puts(b, header);
+	for (size_t i = 0; i < data; i++)
+		buf_putc(b, (char)i);
+}
+
+static void
+refuse_st(
+    const char *header, size_t data, int code, const char *message, int line)
+{
+	struct buf b = { 0 };
+	make_st(&b, header, data);
+	refuse_bytes("safetensors", b.p, b.len, code, message, line);
+	buf_free(&b);
+}
+
+#define ST(name, type, shape, from, to)                         \
+	"\"" name "\":{\"dtype\":\"" type "\",\"shape\":" shape \
+	",\"data_offsets\":[" #from "," #to "]}"
+
+static void
+test_st_refused(void)
+{
+#define REFUSE(h, n, code, msg) refuse_st(h, n, code, msg, __LINE__)
+	/* Metadata::validate: order, extents, holes, overlap, the very end */
+	REFUSE("{" ST("a", "U8", "[4]", 4, 8) "}", 8, SE_EFORMAT,
+	    "tensor a: data starts at 4, the data before it ends at 0");
+	REFUSE(
+	    "{" ST("a", "U8", "[4]", 0, 4) "," ST("b", "U8", "[4]", 3, 7) "}",
+	    7, SE_EFORMAT, "tensor b: data starts at 3");
+	REFUSE(
+	    "{" ST("a", "U8", "[4]", 0, 4) "," ST("b", "U8", "[4]", 5, 9) "}",
+	    9, SE_EFORMAT, "tensor b: data starts at 5");
+	REFUSE("{" ST("a", "U8", "[4]", 0, 4) "}", 5, SE_EFORMAT,
+	    "1 bytes follow");
+	REFUSE(
+	    "{" ST("a", "U8", "[4]", 0, 4) "}", 3, SE_ETRUNC, "needs 4 bytes");
+	REFUSE(
+	    "{" ST("a", "U8", "[4]", 0, 4) "," ST("b", "U8", "[4]", 4, 8) "}",
+	    7, SE_ETRUNC, "last whole tensor: a");
+	REFUSE(
+	    "{" ST("a", "U8", "[4]", 4, 0) "}", 4, SE_EFORMAT, "ends before");
+	REFUSE("{" ST("a", "F32", "[4]", 0, 8) "}", 8, SE_EFORMAT,
+	    "need 16 bytes, the file gives them 8");
+	REFUSE("{" ST("a", "U8", "[3]", 0, 4) "}", 4, SE_EFORMAT,
+	    "need 3 bytes, the file gives them 4");
+	REFUSE("{" ST("a", "F4", "[3]", 0, 2) "}", 2, SE_EFORMAT,
+	    "no whole number");
+	REFUSE("{" ST("a", "F32", "[4611686018427387905]", 0, 4) "}", 4,
+	    SE_EFORMAT, "overflow");
+	REFUSE("{" ST("a", "F32", "[4294967296,4294967296]", 0, 0) "}", 0,
+	    SE_EFORMAT, "overflow");
+	/* the same name twice: in other readers the last one wins */
+	REFUSE(
+	    "{" ST("a", "U8", "[4]", 0, 4) "," ST("a", "U8", "[4]", 0, 4) "}",
+	    4, SE_EFORMAT, "tensor a: appears twice");
+	REFUSE("{" ST("z\\u0061", "U8", "[0]", 0, 0) "," ST(
+		   "za", "U8", "[0]", 0, 0) "}",
+	    0, SE_EFORMAT, "tensor za: appears twice");
+	REFUSE("{\"a\":{\"dtype\":\"U8\",\"dtype\":\"I8\"}}", 0, SE_EFORMAT,
+	    "key \"dtype\" appears twice");
+	REFUSE("{\"a\":{\"dtype\":\"U8\",\"shape\":[0]}}", 0, SE_EFORMAT,
+	    "data_offsets is missing");
+	REFUSE("{\"a\":{}}", 0, SE_EFORMAT, "tensor a");
+	REFUSE("{\"a\":[]}", 0, SE_EFORMAT, "expected an object");
+	REFUSE("{" ST("a", "Q8", "[4]", 0, 4) "}", 4, SE_EUNSUP, "type Q8");
+	REFUSE("{" ST("a", "U8", "[4.0]", 0, 4) "}", 4, SE_EFORMAT, "4.0");
+	REFUSE("{" ST("a", "U8", "[4e0]", 0, 4) "}", 4, SE_EFORMAT, "4e0");
+	REFUSE("{" ST("a", "U8", "[-4]", 0, 4) "}", 4, SE_EFORMAT, "-4");
+	REFUSE("{" ST("a", "U8", "[4]", 0, 18446744073709551616) "}", 4,
+	    SE_EFORMAT, "18446744073709551616");
+	REFUSE("{" ST("a", "U8", "[4]", 18446744073709551615, 1) "}", 4,
+	    SE_EFORMAT, "ends before");
+	REFUSE("{\"__metadata__\":{\"a\":1}}", 0, SE_EFORMAT, "__metadata__ a");
+	REFUSE("{\"__metadata__\":{},\"__metadata__\":{}}", 0, SE_EFORMAT,
+	    "__metadata__ appears twice");
+	REFUSE("[]", 0, SE_EFORMAT, "expected an object");
+	REFUSE("{}x", 0, SE_EFORMAT, "nothing more");
+	REFUSE("{} ,", 0, SE_EFORMAT, "nothing more");
+	REFUSE("{", 0, SE_EFORMAT, "1 bytes");
+	struct buf deep = { 0 };
+	buf_puts(&deep, "{\"a\":{\"x\":");
+	for (int i = 0; i < 100000; i++)
+		buf_putc(&deep, '[');
+	REFUSE(buf_cstr(&deep), 0, SE_ELIMIT, "nested deeper");
+	buf_free(&deep);
+#undef REFUSE
+	static const char huge[] = "\xff\xff\xff\xff\0\0\0\0{}";
+	refuse_bytes("safetensors", huge, sizeof huge - 1, SE_ELIMIT,
+	    "4294967295", __LINE__);
+	static const char longer[] = "\x10\0\0\0\0\0\0\0{}";
+	refuse_bytes("safetensors", longer, sizeof longer - 1, SE_ETRUNC,
+	    "need 16 bytes at offset 8", __LINE__);
+}
+
+/* Several arrays back to back, as numpy.save on one open file makes them. */
+static void
+test_npy_sequence(void)
+{
+	struct buf b = { 0 }, all = { 0 };
+	for (int i = 0; i < 3; i++) {
+		make_npy(&b, NPY("'|u1'", "(3,)"), 3);
+		buf_str(&all, buf_view(&b));
+	}
+	struct tensor_hints hints = { .follow = true, .dirfd = -1 };
+	struct err e;
+	int fd[2], n = 0;
+	struct src *pipe_src, *src;
+	CHECK(!pipe(fd));
+	CHECK(write(fd[1], all.p, all.len) == (ssize_t)all.len);
+	close(fd[1]);
+	CHECK(!src_open_fd(&pipe_src, fd[0], NULL, 0, &e));
+	uint64_t off = 0;
+	for (;; n++) {
+		char byte;
+		size_t got;
+		CHECK(!src_read_some(pipe_src, off, &byte, 1, &got, &e));
+		if (!got)
+			break;
+		CHECK(!src_open_slice(&src, pipe_src, off, SRC_UNKNOWN, &e));
+		struct tensor_set set;
+		uint64_t sum[2] = { 0 };
+		CHECK(!tensor_open(&set, src, &hints, &e));
+		CHECK(set.n == 1 && set.end == b.len);
+		CHECK(!tensor_blocks(
+		    &set.t[0], scratch, sizeof scratch, add_crc, sum, &e));
+		CHECK(sum[0] == gzip_crc32(0, "\0\1\2", 3));
+		off += set.end;
+		tensor_close(&set);
+		src_close(src);
+	}
+	CHECK(n == 3);
+	src_close(pipe_src);
+	buf_free(&b);
+	buf_free(&all);
+}
+
+/* ---- strides ----------------------------------------------------------- */
+
+static int
+collect(void *user, const void *p, size_t len, struct err *e)
+{
+	buf_add(user, p, len);
+	return 0;
+}
+
+/* The k-th element in C order by the definition, against tensor_blocks. */
+static void
+check_strides(unsigned ndim, const uint64_t *shape, const int64_t *stride,
+    const struct dtype *type, unsigned flags, bool forward)
+{
+	struct err e = { 0 };
+	uint64_t count = 1, last = 0;
+	for (unsigned i = 0; i < ndim; i++) {
+		count *= shape[i];
+		last += (shape[i] - 1) * (uint64_t)stride[i];
+	}
+	size_t stored = (size_t)(last + 1) * type->size;
+	unsigned char *data = malloc(stored);
+	for (size_t i = 0; i < stored; i++)
+		data[i] = (unsigned char)(i * 2654435761u >> 11);
+	struct src *src;
+	int fd[2] = { -1, -1 };
+	if (forward) {
+		CHECK(
+		    !pipe(fd) && write(fd[1], data, stored) == (ssize_t)stored);
+		close(fd[1]);
+		CHECK(!src_open_fd(&src, fd[0], NULL, SRC_PLAIN, &e));
+	} else {
+		CHECK(!src_open_mem(&src, data, stored, &e));
+	}
+	struct tensor t = { .dtype = type,
+		.ndim = ndim,
+		.shape = shape,
+		.stride = stride,
+		.src = src,
+		.limit = stored,
+		.count = count,
+		.bytes = count * type->size,
+		.flags = flags };
+	struct buf got = { 0 };
+	CHECK(!tensor_blocks(&t, scratch, sizeof scratch, collect, &got, &e));
+	bool same = CHECK(got.len == t.bytes);
+	for (uint64_t k = 0; same && k < count; k++) {
+		uint64_t rest = k, at = 0;
+		for (unsigned i = ndim; i-- > 0; rest /= shape[i])
+			at += rest % shape[i] * (uint64_t)stride[i];
+		for (size_t b = 0; same && b < type->size; b++) {
+			size_t w = b / type->word * type->word;
+			size_t from = flags & TENSOR_SWAP
+					  ? w + type->word - 1 - (b - w)
+					  : b;
+			same = (unsigned char)got.p[k * type->size + b] ==
+			       data[at * type->size + from];
+		}
+	}
+	CHECK(same);
+	buf_free(&got);
+	src_close(src);
+	free(data);
+}
+
+static void
+test_strides(void)
+{
+	static const struct {
+		unsigned ndim;
+		uint64_t shape[4];
+		int64_t stride[4];
+	} c[] = {
+		{ 2, { 300, 200 }, { 1, 300 } }, /* transposed */
+		{ 2, { 3, 7000 }, { 1, 3 } },    /* a few columns */
+		{ 2, { 7000, 3 }, { 1, 7000 } },
+		{ 3, { 17, 19, 23 }, { 1, 17, 323 } }, /* Fortran */
+		{ 3, { 5, 6, 7 }, { 42, 1, 6 } },
+		{ 3, { 5, 6, 7 }, { 7, 35, 1 } },
+		{ 4, { 3, 4, 5, 6 }, { 1, 90, 3, 15 } },
+		{ 1, { 1000 }, { 3 } },       /* every third */
+		{ 1, { 9 }, { 40000 } },      /* far apart */
+		{ 2, { 100, 50 }, { 0, 1 } }, /* expanded */
+		{ 2, { 100, 50 }, { 1, 0 } },
+		{ 2, { 40, 30 }, { 100, 2 } },         /* a slice */
+		{ 4, { 1, 7, 1, 2 }, { 9, 1, 5, 7 } }, /* ones */
+		{ 2, { 50, 20 }, { 20, 1 } },          /* plain after all */
+		{ 3, { 4, 4, 4 }, { 1, 1, 1 } },       /* overlapping */
+	};
+	static const char *const types[] = { "u8", "f16", "f32", "c64",
+		"c128" };
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++)
+		for (size_t k = 0; k < sizeof types / sizeof *types; k++) {
+			const struct dtype *t = dtype_find(str_c(types[k]));
+			check_strides(
+			    c[i].ndim, c[i].shape, c[i].stride, t, 0, false);
+			check_strides(c[i].ndim, c[i].shape, c[i].stride, t,
+			    TENSOR_SWAP, false);
+		}
+	const struct dtype *u8 = dtype_find(STR_LIT("u8"));
+	check_strides(2, c[0].shape, c[0].stride, u8, 0, true);
+}
+
+/* Conjugation and negation, by hand. */
+static void
+test_signs(void)
+{
+	static const float in[] = { 1, 2, -3, 0 };
+	static const struct {
+		unsigned flags;
+		float out[4];
+	} c[] = { { TENSOR_CONJ, { 1, -2, -3, -0.0f } },
+		{ TENSOR_NEG, { -1, -2, 3, -0.0f } },
+		{ TENSOR_CONJ | TENSOR_NEG, { -1, 2, 3, 0 } } };
+	struct err e;
+	struct src *src;
+	uint64_t shape[] = { 2 };
+	CHECK(!src_open_mem(&src, in, sizeof in, &e));
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++) {
+		struct tensor t = { .dtype = dtype_find(STR_LIT("c64")),
+			.ndim = 1,
+			.shape = shape,
+			.src = src,
+			.limit = 16,
+			.count = 2,
+			.bytes = 16,
+			.flags = c[i].flags };
+		struct buf got = { 0 };
+		CHECK(!tensor_blocks(
+		    &t, scratch, sizeof scratch, collect, &got, &e));
+		CHECK(got.len == 16 && !memcmp(got.p, c[i].out, 16));
+		buf_free(&got);
+	}
+	src_close(src);
+	static const int16_t ints[] = { 5, -7, INT16_MIN, 0 };
+	static const int16_t minus[] = { -5, 7, INT16_MIN, 0 };
+	uint64_t four[] = { 4 };
+	CHECK(!src_open_mem(&src, ints, sizeof ints, &e));
+	struct tensor t = { .dtype = dtype_find(STR_LIT("i16")),
+		.ndim = 1,
+		.shape = four,
+		.src = src,
+		.limit = 8,
+		.count = 4,
+		.bytes = 8,
+		.flags = TENSOR_NEG };
+	struct buf got = { 0 };
+	CHECK(!tensor_blocks(&t, scratch, sizeof scratch, collect, &got, &e));
+	CHECK(got.len == 8 && !memcmp(got.p, minus, 8));
+	buf_free(&got);
+	src_close(src);
+}
+
+/* ---- plain files ------------------------------------------------------- */
+
+static void
+check_plain(const char *data, const struct tensor_hints *hints,
+    const char *want, int line)
+{
+	struct buf got = { 0 };
+	struct err e = { 0 };
+	for (int piped = 0; piped < 2; piped++) {
+		got.len = 0;
+		int r =
+		    piped ? list_pipe(&got, "x", data, strlen(data), hints, &e)
+			  : list_mem(&got, "x", data, strlen(data), hints, &e);
+		if (!CHECK(!r && !strcmp(buf_cstr(&got), want)))
+			fprintf(stderr, "line %d: %s%s", line, r ? e.msg : "",
+			    buf_cstr(&got));
+	}
+	buf_free(&got);
+}
+
+static void
+test_plain(void)
+{
+	uint64_t shape[] = { 2, 2 };
+	const struct dtype *i16 = dtype_find(STR_LIT("int16"));
+	struct tensor_hints none = { .dirfd = -1 },
+			    chunk = { .chunk = 4, .dirfd = -1 },
+			    typed = { .dtype = i16, .skip = 1, .dirfd = -1 },
+			    shaped = { .dtype = i16,
+				    .shape = shape,
+				    .ndim = 2,
+				    .dirfd = -1 };
+	/* python3 -c 'import zlib; print("%08x" % zlib.crc32(b"..."))' */
+	check_plain("abc", &none, "x\t\tbytes\t3\t3\t352441c2\n", __LINE__);
+	check_plain("", &none, "x\t\tbytes\t0\t0\t00000000\n", __LINE__);
+	check_plain("abcdefgh", &chunk,
+	    "x\t0\tbytes\t4\t4\ted82cd11\n"
+	    "x\t1\tbytes\t4\t4\t08337bb5\n",
+	    __LINE__);
+	check_plain("abcdef", &chunk,
+	    "x\t0\tbytes\t4\t4\ted82cd11\n"
+	    "x\t1\tbytes\t2\t2\tfd824970\n",
+	    __LINE__);
+	check_plain("", &chunk, "x\t0\tbytes\t0\t0\t00000000\n", __LINE__);
+	check_plain("_abcdef", &typed, "x\t\ti16\t3\t6\t4b8e39ef\n", __LINE__);
+	check_plain(
+	    "abcdefgh", &shaped, "x\t\ti16\t2,2\t8\taeef2a50\n", __LINE__);
+	struct buf got = { 0 };
+	struct err e;
+	CHECK(list_mem(&got, "x", "abcdefghi", 9, &shaped, &e) == SE_EFORMAT);
+	CHECK(list_pipe(&got, "x", "abcdefghi", 9, &shaped, &e) == SE_EFORMAT);
+	CHECK(list_mem(&got, "x", "abcdefg", 7, &shaped, &e) == SE_ETRUNC);
+	CHECK(list_pipe(&got, "x", "abcdefg", 7, &shaped, &e) == SE_ETRUNC);
+	CHECK(list_mem(&got, "x", "_abcde", 6, &typed, &e) == SE_EFORMAT);
+	CHECK(list_pipe(&got, "x", "_abcde", 6, &typed, &e) == SE_EFORMAT);
+	buf_free(&got);
+}
+
+static void
+test_bad_bool(void)
+{
+	struct buf b = { 0 };
+	struct tensor_set set;
+	struct src *src;
+	struct err e;
+	uint64_t sum[2] = { 0 };
+	make_npy(&b, NPY("'|b1'", "(3,)"), 3); /* 0, 1, 2 */
+	CHECK(!src_open_mem(&src, b.p, b.len, &e));
+	CHECK(!tensor_open(&set, src, NULL, &e));
+	CHECK(!tensor_blocks(
+	    &set.t[0], scratch, sizeof scratch, add_crc, sum, &e));
+	CHECK(set.t[0].flags & TENSOR_BADBOOL);
+	tensor_close(&set);
+	src_close(src);
+	buf_free(&b);
+}
+
+static int
+list_files(int argc, char **argv)
+{
+	struct tensor_hints hints = { .dirfd = -1 };
+	struct buf out = { 0 };
+	int status = 0, c;
+	while ((c = getopt(argc, argv, "t:s:")) != -1)
+		if (c == 't')
+			hints.format = optarg;
+		else
+			hints.step = str_c(optarg);
+	for (int i = optind; i < argc; i++) {
+		struct src *src;
+		struct err e = { 0 };
+		out.len = 0;
+		int r = src_open(&src, argv[i], NULL, 0, &e);
+		if (!r) {
+			r = list(&out, argv[i], src, &hints, &e);
+			src_close(src);
+		}
+		printf("%s", buf_cstr(&out));
+		if (r) {
+			printf("%s\terror\t%s\n", argv[i], e.msg);
+			status = 1;
+		}
+	}
+	buf_free(&out);
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	if (argc > 1)
+		return list_files(argc, argv);
+	for_each_file(check_sample);
+	for_each_file(check_cuts);
+	for_each_file(check_flips);
+	test_npy_refused();
+	test_npy_sequence();
+	test_st_refused();
+	test_strides();
+	test_signs();
+	test_plain();
+	test_bad_bool();
+	return test_done("unit formats");
+}
