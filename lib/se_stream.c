@@ -10,22 +10,20 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "buf.h"
+#include "fp.h"
 #include "gzip.h"
-#include "rec.h"
+#include "tensor.h"
 
 enum {
 	WAKE_BYTES = 256 << 10, /* the thread is woken at this much */
 	MEMBER_BYTES = 64 << 10,
-	SHAPE_TEXT = 64 * 21,
 };
 
 static const uint64_t QUEUE_DEFAULT = UINT64_C(64) << 20;
@@ -190,6 +188,8 @@ open_stream(struct se_stream **out, int fd, bool own,
 		memcpy(&o, given, given->size);
 	else if (given)
 		o = *given;
+	if (o.hash && strcmp(o.hash, "xxh3-128") && strcmp(o.hash, "mix64"))
+		return SE_EINVAL;
 	struct se_stream *s = calloc(1, sizeof *s);
 	if (!s)
 		return SE_ENOMEM;
@@ -260,45 +260,60 @@ unlock_after_record(struct se_stream *s)
 	pthread_mutex_unlock(&s->lock);
 }
 
+/* The place and what is known about the producer. */
 static void
-put_place(struct se_stream *s, const struct se_place *given)
+take_place(
+    const struct se_stream *s, struct fp *f, const struct se_place *given)
 {
 	struct se_place p = { 0 };
 	if (given)
 		memcpy(
 		    &p, given, given->size < sizeof p ? given->size : sizeof p);
-	const char *rank = p.rank ? p.rank : s->rank;
-	const struct {
-		const char *key, *value;
-	} part[] = {
-		{ "step", p.step },
-		{ "mb", p.mb },
-		{ "phase", p.phase },
-		{ "rank", rank },
-		{ "dp", p.dp },
-		{ "pp", p.pp },
-		{ "tp", p.tp },
-		{ "ep", p.ep },
-		{ "io", p.io },
-		{ "kernel", p.kernel },
-		{ "dev", p.dev },
-		{ "storage", p.storage },
-		{ "replicated", p.replicated },
+	const char *const place[FP_PLACES] = {
+		[FP_STEP] = p.step,
+		[FP_MB] = p.mb,
+		[FP_PHASE] = p.phase,
+		[FP_RANK] = p.rank ? p.rank : s->rank,
+		[FP_DP] = p.dp,
+		[FP_PP] = p.pp,
+		[FP_TP] = p.tp,
+		[FP_EP] = p.ep,
+		[FP_IO] = p.io,
 	};
-	for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-		if (part[i].value)
-			rec_put(s->out, part[i].key, part[i].value);
+	for (int i = 0; i < FP_PLACES; i++)
+		f->place[i] = str_c(place[i]);
+	f->dev = str_c(p.dev);
+	f->kernel = str_c(p.kernel);
+	f->storage = str_c(p.storage);
+	f->replicated = str_c(p.replicated);
 }
 
-static size_t
-shape_text(char *to, size_t size, unsigned ndim, const uint64_t *shape)
+static int
+put_record(struct se_stream *s, const struct fp *f)
 {
-	size_t n = (size_t)snprintf(to, size, "[");
-	for (unsigned i = 0; i < ndim; i++)
-		n += (size_t)snprintf(
-		    to + n, size - n, "%s%" PRIu64, i ? "," : "", shape[i]);
-	n += (size_t)snprintf(to + n, size - n, "]");
-	return n;
+	if (!lock_for_record(s))
+		return 1;
+	fp_write(s->out, f);
+	unlock_after_record(s);
+	return 0;
+}
+
+/* The digest of the data, or a text the caller has made. */
+static int
+take_hash(const struct se_stream *s, struct fp *f, const void *data,
+    const char *fingerprint)
+{
+	bool known;
+	if (fingerprint)
+		return fp_set(
+		    f, STR_LIT("hash"), str_c(fingerprint), &known, NULL);
+	bool mix = !strcmp(s->hash, "mix64");
+	f->hash.algorithm = mix ? FP_MIX64 : FP_XXH3;
+	if (mix)
+		f->hash.value.lo = hash_mix64(data, (size_t)f->bytes, 0);
+	else
+		f->hash.value = hash_xxh3(data, (size_t)f->bytes);
+	return 0;
 }
 
 int
@@ -306,29 +321,23 @@ se_stream_tensor(struct se_stream *s, const char *name, const char *dtype,
     unsigned ndim, const uint64_t *shape, const void *data, uint64_t len,
     const char *fingerprint, const struct se_place *place)
 {
-	char text[SE_FINGERPRINT_SIZE], dims[SHAPE_TEXT];
-	if (!name || !dtype || ndim > 64 || (!data && !fingerprint && len))
+	if (!name || !dtype || ndim > TENSOR_NDIM_MAX)
 		return SE_EINVAL;
-	if (!fingerprint) {
-		int e = se_fingerprint(
-		    s->hash, data, (size_t)len, text, sizeof text);
-		if (e)
-			return e;
-		fingerprint = text;
+	if ((!data && !fingerprint && len) || len > SIZE_MAX)
+		return SE_EINVAL;
+	struct buf dims = { 0 };
+	fp_put_shape(&dims, shape, ndim);
+	struct fp f = { .name = str_c(name),
+		.dtype = str_c(dtype),
+		.shape = ndim ? buf_view(&dims) : STR_LIT(""),
+		.bytes = len };
+	int e = dims.failed ? SE_ENOMEM : take_hash(s, &f, data, fingerprint);
+	if (!e) {
+		take_place(s, &f, place);
+		e = put_record(s, &f);
 	}
-	size_t n = shape_text(dims, sizeof dims, ndim, shape);
-	if (!lock_for_record(s))
-		return 1;
-	rec_begin(s->out, "fp");
-	rec_put(s->out, "name", name);
-	rec_put(s->out, "dtype", dtype);
-	rec_str(s->out, "shape", (struct str){ dims, n });
-	rec_u64(s->out, "bytes", len);
-	rec_put(s->out, "hash", fingerprint);
-	put_place(s, place);
-	rec_end(s->out);
-	unlock_after_record(s);
-	return 0;
+	buf_free(&dims);
+	return e;
 }
 
 int
@@ -337,16 +346,12 @@ se_stream_scalar(struct se_stream *s, const char *name, const char *vtype,
 {
 	if (!name || !vtype || !value)
 		return SE_EINVAL;
-	if (!lock_for_record(s))
-		return 1;
-	rec_begin(s->out, "scalar");
-	rec_put(s->out, "name", name);
-	rec_put(s->out, "vtype", vtype);
-	rec_put(s->out, "value", value);
-	put_place(s, place);
-	rec_end(s->out);
-	unlock_after_record(s);
-	return 0;
+	struct fp f = { .scalar = true,
+		.name = str_c(name),
+		.vtype = str_c(vtype),
+		.value = str_c(value) };
+	take_place(s, &f, place);
+	return put_record(s, &f);
 }
 
 int

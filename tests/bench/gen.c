@@ -34,7 +34,7 @@ put_record(struct rec_out *o, const char *op, uint64_t i)
 	rec_begin(o, "fp");
 	rec_fmt(o, "name", "layers.%" PRIu64 ".%s", in_step / OPS, op);
 	rec_put(o, "dtype", "bf16");
-	rec_put(o, "shape", "[4096,1024]");
+	rec_put(o, "shape", "4096,1024");
 	rec_u64(o, "bytes", 8388608);
 	rec_hash(o, "hash", "xxh3-128", h);
 	rec_u64(o, "step", i / PER_STEP);
