@@ -1,0 +1,161 @@
+# The public library: symbols, soname, an example built against an
+# installed prefix, and the Python module over it.
+
+setup() {
+	load common
+	lib=$build/libstraightedge.so
+}
+
+# python_with MODULE: an interpreter that has it, in $python; else skip.
+python_with() {
+	for python in python3 /usr/bin/python3; do
+		command -v $python >/dev/null &&
+			$python -c "import $1" 2>/dev/null && return 0
+	done
+	skip "not run: no python3 with $1"
+}
+
+@test "libstraightedge exports exactly what straightedge.map and the header name" {
+	need nm
+	nm -D --defined-only "$lib" | sed -n 's/.* T \(se_[a-z0-9_]*\)@.*/\1/p' |
+		sort >"$BATS_TEST_TMPDIR/exported"
+	sed -n 's/^\t\(se_[a-z0-9_]*\);/\1/p' "$root/lib/straightedge.map" |
+		sort >"$BATS_TEST_TMPDIR/map"
+	grep -o 'se_[a-z0-9_]*(' "$root/lib/straightedge.h" | tr -d '(' |
+		sort -u >"$BATS_TEST_TMPDIR/header"
+	test -s "$BATS_TEST_TMPDIR/map"
+	same_text "$BATS_TEST_TMPDIR/map" "$BATS_TEST_TMPDIR/exported"
+	same_text "$BATS_TEST_TMPDIR/map" "$BATS_TEST_TMPDIR/header"
+}
+
+@test "libstraightedge shows nothing but se_ symbols, static archive included" {
+	need nm
+	run -0 bash -c "nm -g --defined-only '$build/libstraightedge.a' |
+		awk 'NF == 3 && \$3 !~ /^se_/ && \$3 !~ /san|gcov|\\.[0-9]+$/'"
+	[[ -z $output ]]
+	run -0 bash -c "nm -D --defined-only '$lib' | awk 'NF == 3 && \$2 != \"A\" && \$3 !~ /^se_/'"
+	[[ -z $output ]] || skip_sanitized
+	[[ -z $output ]]
+}
+
+@test "libstraightedge has every function in a section 3 page" {
+	while read -r f; do
+		grep -q "^\.Fn $f " "$root"/man/*.3 || { echo "$f: no page"; false; }
+	done < <(sed -n 's/^\t\(se_[a-z0-9_]*\);/\1/p' "$root/lib/straightedge.map")
+}
+
+@test "straightedge.h compiles alone, as C11 and as C++" {
+	need cc
+	echo '#include "straightedge.h"' >"$BATS_TEST_TMPDIR/t.c"
+	cc -std=c11 -Wall -Wextra -pedantic -Werror -iquote "$root/lib" \
+		-fsyntax-only "$BATS_TEST_TMPDIR/t.c"
+	command -v c++ >/dev/null || skip "not run: no c++"
+	cp "$BATS_TEST_TMPDIR/t.c" "$BATS_TEST_TMPDIR/t.cc"
+	c++ -Wall -Wextra -Werror -iquote "$root/lib" -fsyntax-only \
+		"$BATS_TEST_TMPDIR/t.cc"
+}
+
+@test "libstraightedge builds the example of its manual from an installed prefix" {
+	skip_sanitized
+	need cc pkg-config xxhsum
+	make -s -C "$root" BUILD="$build" PREFIX="$BATS_TEST_TMPDIR/usr" \
+		install >/dev/null
+	sed -n '/^\.Bd -literal/,/^\.Ed/p' "$root/man/straightedge.3" |
+		sed '1d;$d' >"$BATS_TEST_TMPDIR/example.c"
+	sed -n "s,^libdir=.*,libdir=$BATS_TEST_TMPDIR/usr/lib,; s,^includedir=.*,includedir=$BATS_TEST_TMPDIR/usr/include,; p" \
+		"$BATS_TEST_TMPDIR/usr/lib/pkgconfig/straightedge.pc" \
+		>"$BATS_TEST_TMPDIR/straightedge.pc"
+	flags=$(PKG_CONFIG_PATH=$BATS_TEST_TMPDIR pkg-config --cflags --libs straightedge)
+	cc -o "$BATS_TEST_TMPDIR/example" "$BATS_TEST_TMPDIR/example.c" $flags
+	want=$(printf abc | xxhsum -H2 | cut -d ' ' -f 1)
+	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/usr/lib run -0 "$BATS_TEST_TMPDIR/example"
+	[[ $output == "xxh3-128:$want" ]]
+	# The same program, static.
+	cc -o "$BATS_TEST_TMPDIR/static" "$BATS_TEST_TMPDIR/example.c" \
+		-I"$BATS_TEST_TMPDIR/usr/include" \
+		"$BATS_TEST_TMPDIR/usr/lib/libstraightedge.a" -lz -lcsv -lm -pthread
+	run -0 "$BATS_TEST_TMPDIR/static"
+	[[ $output == "xxh3-128:$want" ]]
+}
+
+@test "straightedge.py records what fpdump records of the same array" {
+	skip_sanitized
+	python_with numpy
+	cd "$BATS_TEST_TMPDIR"
+	PYTHONPATH=$root/lib/python $python - <<-'EOF'
+	import numpy, straightedge
+	a = numpy.arange(24, dtype=numpy.float32).reshape(2, 3, 4)
+	numpy.save("a.npy", a)
+	with straightedge.record("a.fp", static=True) as r:
+	    r.tensor("a", a, io="out")
+	    r.tensor("t", a.T, io="out")
+	    r.tensor("empty", a[:0], io="out")
+	    r.scalar("loss", 0.1)
+	    r.tensor("strange", numpy.array(["x"]), io="out")
+	numpy.save("t.npy", a.T)
+	numpy.save("empty.npy", a[:0])
+	EOF
+	for t in a t empty; do
+		want=$(fpdump $t.npy | sed -n 's/^fp\t.*\t\(hash=[^\t]*\).*/\1/p')
+		shape=$(fpdump $t.npy | sed -n 's/^fp\t.*\t\(shape=[^\t]*\).*/\1/p')
+		test -n "$want"
+		grep "	*name=$t	dtype=f32	$shape	" a.fp | grep -q "$want	step=0	io=out"
+	done
+	grep -q '^scalar	name=loss	vtype=f64	value=0.1	step=0' a.fp
+	# An array of text has no dtype here: counted, not guessed.
+	grep -q '^end	.*	lost=1$' a.fp
+}
+
+@test "straightedge.py computes mix64 in torch bit for bit like the library" {
+	skip_sanitized
+	python_with torch
+	PYTHONPATH=$root/lib/python run -0 $python - <<-'EOF'
+	import ctypes, torch, straightedge
+	torch.manual_seed(3)
+	n = 0
+	for dt in (torch.float32, torch.float64, torch.bfloat16, torch.float16,
+	           torch.int8, torch.int64, torch.bool, torch.complex64):
+	    for size in (0, 1, 3, 7, 8, 9, 64, 1001):
+	        t = (torch.randn(size) * 50).to(dt)
+	        for u in (t, t[1:], t.view(-1, 1).expand(-1, 2).t()):
+	            u = u.contiguous()
+	            raw = ctypes.string_at(u.data_ptr(),
+	                                   u.numel() * u.element_size()) if u.numel() else b""
+	            here = int(straightedge.mix64(u)) & (1 << 64) - 1
+	            assert straightedge.fingerprint(raw, "mix64") == f"mix64:{here:016x}", (dt, size)
+	            n += 1
+	print(n)
+	EOF
+	[[ $output == 192 ]]
+}
+
+@test "straightedge.py records an unchanged script: every step, in order" {
+	skip_sanitized
+	python_with torch
+	cd "$BATS_TEST_TMPDIR"
+	cat >train.py <<-'EOF'
+	import sys
+	import torch
+	torch.manual_seed(0)
+	model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2))
+	adam = torch.optim.Adam(model.parameters())
+	for _ in range(int(sys.argv[1])):
+	    adam.zero_grad()
+	    model(torch.randn(5, 4)).sum().backward()
+	    adam.step()
+	EOF
+	export PYTHONPATH=$root/lib/python
+	run -0 $python -m straightedge -o run.{rank}.fp train.py 3
+	run -0 fpdump run.0.fp
+	# Per step: 3 modules in and out, 4 parameters, 3 + 4 gradients,
+	# 4 parameters with 3 state values each after the step.
+	[[ $(grep -c '^fp	' run.0.fp) == $((3 * (6 + 4 + 7 + 16))) ]]
+	[[ $(grep -c '	step=2	' run.0.fp) == $((6 + 4 + 7 + 16)) ]]
+	grep '	step=1	' run.0.fp | sed -n '1p' | grep -q 'name=0	.*	io=in$'
+	grep '	step=1	' run.0.fp | tail -n 1 | grep -q 'phase=opt	io=param$'
+	# A script that calls no module records nothing, and says so.
+	echo 'print(1)' >nothing.py
+	run -1 $python -m straightedge -o none.fp nothing.py
+	[[ $output == *"nothing was recorded"* ]]
+	[[ ! -e none.fp ]]
+}
