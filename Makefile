@@ -92,7 +92,8 @@ $(BUILD)/libstraightedge.a: $(APIOBJ)
 	rm -f $@
 	ar rcsD $@ $(BUILD)/libstraightedge.o
 
-$(BUILD)/straightedge.pc: Makefile
+# Made anew each time: PREFIX may differ between make and make install.
+$(BUILD)/straightedge.pc: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' \
 		'includedir=$(INCLUDEDIR)' '' 'Name: straightedge' \
@@ -217,7 +218,9 @@ clean:
 print-%:
 	@echo '$($*)'
 
-.PHONY: all unit check asan tsan cov fuzz fuzzers lint werror demo bench deps \
+FORCE:
+
+.PHONY: FORCE all unit check asan tsan cov fuzz fuzzers lint werror demo bench deps \
 	completions install uninstall clean
 .SECONDARY:
 

@@ -33,8 +33,8 @@ python_with() {
 	run -0 bash -c "nm -g --defined-only '$build/libstraightedge.a' |
 		awk 'NF == 3 && \$3 !~ /^se_/ && \$3 !~ /san|gcov|\\.[0-9]+$/'"
 	[[ -z $output ]]
+	skip_sanitized
 	run -0 bash -c "nm -D --defined-only '$lib' | awk 'NF == 3 && \$2 != \"A\" && \$3 !~ /^se_/'"
-	[[ -z $output ]] || skip_sanitized
 	[[ -z $output ]]
 }
 
