@@ -139,6 +139,8 @@ put_head(struct se_stream *s, const struct se_stream_options *o)
 	rec_put(s->out, "tool", o->tool ? o->tool : "libstraightedge");
 	rec_put(s->out, "hash", s->hash);
 	rec_put(s->out, "order", "exec");
+	if (o->inputs)
+		rec_put(s->out, "inputs", o->inputs);
 	if (o->switches)
 		rec_put(s->out, "switches", o->switches);
 	if (s->rank)

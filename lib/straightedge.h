@@ -92,6 +92,8 @@ struct se_stream_options {
 	const char *hash;     /* algorithm of the records; NULL: xxh3-128 */
 	const char *rank;     /* rank= of every record that has none */
 	const char *switches; /* head switches=, or NULL */
+	const char *inputs;   /* head inputs=: "replicated" if every rank
+				 is fed the same; NULL: not said */
 	uint64_t queue;       /* bytes queued at most; 0: 64 MiB */
 };
 

@@ -37,7 +37,7 @@ class _Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("flags", ctypes.c_uint),
                 ("tool", ctypes.c_char_p), ("hash", ctypes.c_char_p),
                 ("rank", ctypes.c_char_p), ("switches", ctypes.c_char_p),
-                ("queue", ctypes.c_uint64)]
+                ("inputs", ctypes.c_char_p), ("queue", ctypes.c_uint64)]
 
 
 _PLACE = ("step", "mb", "phase", "rank", "dp", "pp", "tp", "ep", "io",
@@ -237,12 +237,14 @@ class Recorder:
     """An open stream. Use `record`; close it, or use it in a `with`."""
 
     def __init__(self, path, rank=None, coordinates=None, algorithm="auto",
-                 compress=False, static=False, queue=0):
+                 compress=False, static=False, queue=0, inputs=None):
         """`path` may hold {rank}. `coordinates`: dp, pp, tp, ep.
 
         `algorithm`: "xxh3-128" or "mix64" for all tensors; "auto" takes
         xxh3-128 for those on the CPU and mix64 elsewhere. `static` leaves time
-        and host out, so that equal runs give equal files.
+        and host out, so that equal runs give equal files. inputs="replicated"
+        says that every rank is fed the same, so that all its boundaries must
+        agree (`fpdiff --across`).
         """
         rank = _rank() if rank is None else str(rank)
         if algorithm not in ("auto", "xxh3-128", "mix64"):
@@ -259,7 +261,8 @@ class Recorder:
             flags=(_GZIP if compress else 0) | (_STATIC if static else 0),
             hash=b"mix64" if algorithm == "mix64" else b"xxh3-128",
             rank=rank.encode() if rank is not None else None,
-            switches=switches.encode() if switches else None)
+            switches=switches.encode() if switches else None,
+            inputs=inputs.encode() if inputs else None)
         self._stream = _vp()
         self._pid = os.getpid()
         _check(_lib.se_stream_open(ctypes.byref(self._stream),
