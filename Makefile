@@ -57,7 +57,7 @@ WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wno-unused-parameter
 # No path of the build machine in the outputs.
 PREFIXMAP = -ffile-prefix-map=$(CURDIR)=.
-ALLCFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L -D_FILE_OFFSET_BITS=64 \
+ALLCFLAGS = -std=c11 -D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64 \
 	-DVERSION='"$(VERSION)"' -iquote lib -include lib/banned.h \
 	$(PREFIXMAP) -fPIC -pthread $(WARN) $(CPPFLAGS) $(CFLAGS)
 LIBS = -lz -lcsv -lm -pthread
@@ -71,10 +71,14 @@ LIBRARIES = $(BUILD)/libstraightedge.so $(BUILD)/libstraightedge.a \
 
 all: $(BINS) $(LIBRARIES)
 
+# banned.h includes headers before a file's own first line: a file that asks for
+# more than POSIX gets it from here.
+gnu = $(if $(shell grep '^.define _GNU_SOURCE' $<),-D_GNU_SOURCE=)
+
 # `make -j deps check`: nothing is compiled before deps is done.
 $(BUILD)/%.o: %.c | $(filter deps,$(MAKECMDGOALS))
 	@mkdir -p $(@D)
-	$(CC) $(ALLCFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALLCFLAGS) $(gnu) -MMD -MP -c -o $@ $<
 
 $(BUILD)/libse.a: $(LIBOBJ)
 	rm -f $@

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#undef alloca /* a macro where more than POSIX is asked for */
 #pragma GCC poison strcpy strcat strncat sprintf vsprintf gets strtok
 #pragma GCC poison atoi atol atoll atof alloca asctime ctime tmpnam mktemp
 #pragma GCC poison setlocale

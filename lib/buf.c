@@ -11,7 +11,7 @@ buf_room(struct buf *b, size_t n)
 {
 	if (b->failed)
 		return NULL;
-	if (n <= b->cap - b->len)
+	if (b->p && n <= b->cap - b->len)
 		return b->p + b->len;
 	size_t cap = b->cap ? b->cap : 256;
 	while (cap - b->len < n) {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -260,10 +261,10 @@ cli_common(struct cli_common *c, int id, const struct opt_state *s,
 		return true;
 	case 'h':
 		opt_help(s->table, usage, summary);
-		exit(fflush(stdout) ? STATUS_NONE : 0);
+		exit(cli_said());
 	case 'V':
 		printf("%s %s\n", command, VERSION);
-		exit(fflush(stdout) ? STATUS_NONE : 0);
+		exit(cli_said());
 	}
 	return false;
 }
@@ -307,6 +308,59 @@ cli_tmpdir(void)
 
 /* ---- output ------------------------------------------------------------- */
 
+enum { PENDING_MAX = 8 };
+
+/*
+ * Temporary files that must not outlive the command, however it ends. Written
+ * by the main thread, read by the handlers below.
+ */
+static char *volatile pending[PENDING_MAX];
+static pid_t pending_owner;
+
+static void
+remove_pending(void)
+{
+	/* A child between fork and exec has no part in its parent's files. */
+	if (getpid() != pending_owner)
+		return;
+	for (int i = 0; i < PENDING_MAX; i++)
+		if (pending[i])
+			unlink(pending[i]);
+}
+
+/* Installed with SA_RESETHAND: the second time the signal does its work. */
+static void
+on_fatal_signal(int sig)
+{
+	remove_pending();
+	raise(sig);
+}
+
+static void
+watch_pending(void)
+{
+	static const int fatal[] = { SIGHUP, SIGINT, SIGPIPE, SIGTERM };
+	if (pending_owner)
+		return;
+	pending_owner = getpid();
+	atexit(remove_pending);
+	struct sigaction old, ours = { .sa_handler = on_fatal_signal };
+	sigemptyset(&ours.sa_mask);
+	ours.sa_flags = (int)SA_RESETHAND | SA_NODEFER;
+	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
+		if (!sigaction(fatal[i], NULL, &old) &&
+		    old.sa_handler == SIG_DFL)
+			sigaction(fatal[i], &ours, NULL);
+}
+
+static void
+forget_pending(const char *temp)
+{
+	for (int i = 0; i < PENDING_MAX; i++)
+		if (pending[i] == temp)
+			pending[i] = NULL;
+}
+
 static char *
 concat(const char *a, const char *b)
 {
@@ -316,38 +370,87 @@ concat(const char *a, const char *b)
 	return s;
 }
 
-/* The mode a plain open() would have given. */
+/* The mode a plain open() would have given, or that of the file replaced. */
 static void
-usual_mode(int fd)
+usual_mode(int fd, const struct stat *old)
 {
 	mode_t mask = umask(0);
 	umask(mask);
-	fchmod(fd, 0666 & ~mask);
+	fchmod(fd, old ? old->st_mode & 0777 : 0666 & ~mask);
+}
+
+/*
+ * /dev/stdout and /proc/self/fd/N name an open file, which is written, not
+ * replaced; so are FIFOs and devices.
+ */
+static bool
+written_directly(const char *path, const struct stat *st)
+{
+	return (st && !S_ISREG(st->st_mode)) || !strncmp(path, "/dev/", 5) ||
+	       !strncmp(path, "/proc/", 6);
+}
+
+/* A new file beside the target that takes its place when complete. */
+static bool
+open_beside(struct cli_out *o, const struct stat *old)
+{
+	char *volatile *slot = pending;
+	while (slot < pending + PENDING_MAX && *slot)
+		slot++;
+	if (slot == pending + PENDING_MAX) {
+		errno = EMFILE;
+		return false;
+	}
+	o->temp = concat(o->path, ".XXXXXX");
+	watch_pending();
+	o->fd = mkstemp(o->temp);
+	if (o->fd < 0)
+		return false;
+	*slot = o->temp;
+	usual_mode(o->fd, old);
+	return true;
+}
+
+/* False with errno and nothing left behind. */
+static bool
+try_open(struct cli_out *o, const char *path, bool append)
+{
+	struct stat st;
+	bool there = !stat(path, &st);
+	o->append = append || written_directly(path, there ? &st : NULL);
+	if (o->append) {
+		int flags =
+		    O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0);
+		o->path = concat(path, "");
+		o->fd = open(path, flags, 0666);
+		return o->fd >= 0;
+	}
+	if (there && access(path, W_OK))
+		return false;
+	/* A symbolic link stays: what it points to is replaced. */
+	o->path = realpath(path, NULL);
+	if (!o->path && !lstat(path, &st))
+		return false;
+	if (!o->path)
+		o->path = concat(path, "");
+	return open_beside(o, there ? &st : NULL);
+}
+
+static void
+forget(struct cli_out *o)
+{
+	free(o->temp);
+	free(o->path);
+	*o = (struct cli_out){ .fd = -1 };
 }
 
 void
 cli_out_open(struct cli_out *o, const char *path, bool append)
 {
 	*o = (struct cli_out){ .fd = STDOUT_FILENO, .append = append };
-	if (!path || !strcmp(path, "-"))
-		return;
-	struct stat st;
-	o->path = concat(path, "");
-	bool special = !stat(path, &st) && !S_ISREG(st.st_mode);
-	if (append || special) {
-		int flags =
-		    O_WRONLY | O_CREAT | O_CLOEXEC | (append ? O_APPEND : 0);
-		o->append = true;
-		o->fd = open(path, flags, 0666);
-		if (o->fd < 0)
-			cli_die("%s: cannot open: %s", path, strerror(errno));
-		return;
-	}
-	o->temp = concat(path, ".XXXXXX");
-	o->fd = mkstemp(o->temp);
-	if (o->fd < 0)
-		cli_die("%s: cannot create: %s", path, strerror(errno));
-	usual_mode(o->fd);
+	if (path && strcmp(path, "-") && !try_open(o, path, append))
+		cli_die(
+		    "%s: cannot open for writing: %s", path, strerror(errno));
 }
 
 int
@@ -355,7 +458,8 @@ cli_out_close(struct cli_out *o, bool keep)
 {
 	int r = 0;
 	const char *name = o->path ? o->path : "standard output";
-	if (keep && o->temp && fsync(o->fd)) {
+	/* EINVAL: a file system that cannot, and has nothing to lose. */
+	if (keep && o->temp && fsync(o->fd) && errno != EINVAL) {
 		cli_warn("%s: cannot write: %s", name, strerror(errno));
 		r = -1;
 	}
@@ -370,10 +474,19 @@ cli_out_close(struct cli_out *o, bool keep)
 	}
 	if (o->temp && (!keep || r))
 		unlink(o->temp);
-	free(o->temp);
-	free(o->path);
-	*o = (struct cli_out){ .fd = -1 };
+	if (o->temp)
+		forget_pending(o->temp);
+	forget(o);
 	return r;
+}
+
+int
+cli_said(void)
+{
+	if (!fflush(stdout) && !fclose(stdout))
+		return STATUS_CLEAN;
+	cli_warn("standard output: cannot write: %s", strerror(errno));
+	return STATUS_NONE;
 }
 
 /* ---- metrics ------------------------------------------------------------ */
@@ -428,8 +541,15 @@ cli_prom(const struct cli_common *c, const char *job, const char *result,
 	num_put_u64(&b, skipped);
 	buf_putc(&b, '\n');
 
-	struct cli_out o;
-	cli_out_open(&o, c->prom, false);
+	/* The verdict stands, and the exit status says it, without metrics. */
+	struct cli_out o = { .fd = STDOUT_FILENO };
+	if (strcmp(c->prom, "-") && !try_open(&o, c->prom, false)) {
+		cli_warn("%s: cannot open for writing: %s", c->prom,
+		    strerror(errno));
+		forget(&o);
+		buf_free(&b);
+		return;
+	}
 	const char *p = b.p;
 	size_t left = b.failed ? 0 : b.len;
 	bool ok = !b.failed;

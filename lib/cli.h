@@ -74,6 +74,8 @@ char *cli_escape_dup(const char *text);
  * The output of a command. A regular file given by -o appears under its name
  * only when complete (temporary file and rename); FIFOs and devices are
  * written directly. With `append` it is a recorder's: opened for appending.
+ * Whatever ends the program (cli_die, exit, SIGHUP, SIGINT, SIGPIPE, SIGTERM
+ * at their default action) also removes the temporary file.
  */
 struct cli_out {
 	int fd;
@@ -88,6 +90,12 @@ void cli_out_open(struct cli_out *o, const char *path, bool append);
  * or says what failed on stderr and returns -1: the caller exits with 2.
  */
 int cli_out_close(struct cli_out *o, bool keep);
+
+/*
+ * After text on stdout through stdio (--help): closes it. Returns 0, or says
+ * that it could not be written and returns STATUS_NONE.
+ */
+int cli_said(void);
 
 /*
  * Metrics for node-exporter's textfile collector, written atomically; also to

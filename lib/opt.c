@@ -104,25 +104,48 @@ opt_next(struct opt_state *s)
 }
 
 void
+opt_list_verbs(const struct verb *v, const char *command)
+{
+	for (; v->name; v++)
+		if (*v->name)
+			printf("  %s %-*s  %s\n", command,
+			    HELP_COLUMN - 3 - (int)strlen(command), v->name,
+			    v->help);
+	printf("\neach verb has its own --help\n");
+}
+
+/* What opt_help adds while the nameless verb runs; set once by opt_verbs. */
+static const struct verb *listed;
+
+static void
+print_option(const struct opt *t)
+{
+	char left[80];
+	const char *arg = t->arg ? t->arg : "";
+	const char *gap = t->arg && t->arg[0] != '[' ? "=" : "";
+	if (t->id < OPT_COLOR)
+		snprintf(left, sizeof left, "  -%c, --%s%s%s", t->id, t->name,
+		    gap, arg);
+	else
+		snprintf(
+		    left, sizeof left, "      --%s%s%s", t->name, gap, arg);
+	if (strlen(left) > HELP_COLUMN)
+		printf("%s\n%*s  %s\n", left, HELP_COLUMN, "", t->help);
+	else
+		printf("%-*s  %s\n", HELP_COLUMN, left, t->help);
+}
+
+void
 opt_help(const struct opt *t, const char *const *usage, const char *summary)
 {
 	for (int i = 0; usage[i]; i++)
 		printf("%s %s\n", i ? "      " : "usage:", usage[i]);
 	printf("%s\n\n", summary);
-	for (; t->name; t++) {
-		char left[80];
-		const char *arg = t->arg ? t->arg : "";
-		const char *gap = t->arg && t->arg[0] != '[' ? "=" : "";
-		if (t->id < OPT_COLOR)
-			snprintf(left, sizeof left, "  -%c, --%s%s%s", t->id,
-			    t->name, gap, arg);
-		else
-			snprintf(left, sizeof left, "      --%s%s%s", t->name,
-			    gap, arg);
-		if (strlen(left) > HELP_COLUMN)
-			printf("%s\n%*s  %s\n", left, HELP_COLUMN, "", t->help);
-		else
-			printf("%-*s  %s\n", HELP_COLUMN, left, t->help);
+	for (; t->name; t++)
+		print_option(t);
+	if (listed) {
+		printf("\n");
+		opt_list_verbs(listed, cli_name());
 	}
 }
 
@@ -133,17 +156,6 @@ find_verb(const struct verb *v, const char *name)
 		if (!strcmp(v->name, name))
 			return v;
 	return NULL;
-}
-
-void
-opt_list_verbs(const struct verb *v, const char *command)
-{
-	for (; v->name; v++)
-		if (*v->name)
-			printf("  %s %-*s  %s\n", command,
-			    HELP_COLUMN - 3 - (int)strlen(command), v->name,
-			    v->help);
-	printf("\neach verb has its own --help\n");
 }
 
 int
@@ -164,14 +176,15 @@ opt_verbs(const struct verb *table, const char *command, const char *summary,
 	if (help && !plain) {
 		printf("usage: %s VERB ...\n%s\n\n", command, summary);
 		opt_list_verbs(table, command);
-		return fflush(stdout) ? STATUS_NONE : STATUS_CLEAN;
+		return cli_said();
 	}
+	listed = table;
 	if (plain)
 		return plain->main(argc, argv);
 	if (argc == 2 &&
 	    (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V"))) {
 		printf("%s %s\n", command, VERSION);
-		return fflush(stdout) ? STATUS_NONE : STATUS_CLEAN;
+		return cli_said();
 	}
 	if (argc < 2)
 		cli_usage("expected a verb");

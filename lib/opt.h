@@ -101,8 +101,8 @@ struct verb {
 /*
  * Names the command ("CMD" or "CMD VERB") for messages and runs the verb that
  * argv[1] names, with argv starting at the verb; else the nameless verb with
- * argv as it is. `CMD --help` is the nameless verb's affair (its summary should
- * name the verbs) or, without one, prints the list of verbs.
+ * argv as it is. `CMD --help` is the nameless verb's affair, with the list of
+ * verbs added by opt_help; without one it prints that list.
  */
 int opt_verbs(const struct verb *table, const char *command,
     const char *summary, int argc, char **argv);

@@ -8,7 +8,7 @@
 #include "esc.h"
 #include "num.h"
 
-enum { READ_SIZE = 256 << 10, MESSAGE_KEY = 40 };
+enum { READ_SIZE = 64 << 10, MESSAGE_KEY = 40 };
 
 struct rec_in {
 	struct src *src;
@@ -71,6 +71,12 @@ rec_f64_of(const struct rec *r, const char *key, double *out, struct err *e)
 }
 
 static bool
+is_graphic(char c)
+{
+	return (unsigned char)c >= 0x20 && c != 0x7f && c != '=';
+}
+
+static bool
 is_word(struct str s, bool key)
 {
 	if (!s.len || s.p[0] < 'a' || s.p[0] > 'z')
@@ -81,7 +87,7 @@ is_word(struct str s, bool key)
 		    c == '_' || c == '-' || c == '.')
 			continue;
 		/* x.KEY comes from outside and may be anything printable. */
-		if (key && s.p[0] == 'x' && s.p[1] == '.' && c != '=')
+		if (key && s.p[0] == 'x' && s.p[1] == '.' && is_graphic(c))
 			continue;
 		if (key && c >= 'A' && c <= 'Z')
 			continue;
@@ -139,6 +145,21 @@ check_required(const struct rec *r, struct err *e)
 	return 0;
 }
 
+/* Undoes the escapes of a word into *room, which moves on. */
+static int
+undo(struct str *word, char **room, struct err *e)
+{
+	size_t n;
+	if (!word->len || !memchr(word->p, '\\', word->len))
+		return 0;
+	int r = esc_undo(*word, *room, &n, e);
+	if (r)
+		return r;
+	*word = (struct str){ *room, n };
+	*room += n;
+	return 0;
+}
+
 int
 rec_parse(struct str line, char *undone, struct rec *r, struct err *e)
 {
@@ -163,38 +184,48 @@ rec_parse(struct str line, char *undone, struct rec *r, struct err *e)
 		if (r->n == REC_FIELDS_MAX)
 			return err_set(e, SE_EFORMAT, "more than %d fields",
 			    REC_FIELDS_MAX);
+		struct str value = { eq + 1, word.len - key.len - 1 };
+		struct str spelled = key;
+		int err = undo(&key, &undone, e);
+		if (!err)
+			err = undo(&value, &undone, e);
+		if (err) {
+			err_prefix(e, "%.*s", STR_ARG(spelled));
+			return err;
+		}
 		if (seen_before(r, key, &filter))
 			return key_error(e, "duplicate key", key);
-		struct str value = { eq + 1, word.len - key.len - 1 };
-		if (value.len && memchr(value.p, '\\', value.len)) {
-			size_t n;
-			int err = esc_undo(value, undone, &n, e);
-			if (err) {
-				err_prefix(e, "%.*s", STR_ARG(key));
-				return err;
-			}
-			value = (struct str){ undone, n };
-			undone += n;
-		}
 		r->field[r->n++] = (struct rec_field){ key, value };
 	}
 	r->schema = schema_find(r->type);
 	return r->schema ? check_required(r, e) : 0;
 }
 
+static bool
+is_blank(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (s.p[i] != ' ' && s.p[i] != '\t')
+			return false;
+	return true;
+}
+
+/* A line of a type we know that has a field; `line` may be cut short. */
+static bool
+probe_line(struct str line)
+{
+	struct str type;
+	str_cut(&line, '\t', &type);
+	return schema_find(type) && line.len && memchr(line.p, '=', line.len);
+}
+
 bool
 rec_probe(const void *p, size_t len)
 {
-	struct str s = { p, len };
-	if (str_starts(s, "head\t"))
-		return true;
-	if (str_starts(s, "#"))
-		return false;
-	for (const struct schema_type *t = schema_types; t->name; t++) {
-		size_t n = strlen(t->name);
-		if (s.len > n + 1 && str_starts(s, t->name) && s.p[n] == '\t')
-			return memchr(s.p + n, '=', s.len - n) != NULL;
-	}
+	struct str rest = { p, len }, line;
+	while (rest.len && str_cut(&rest, '\n', &line))
+		if (!is_blank(line) && line.p[0] != '#')
+			return probe_line(line);
 	return false;
 }
 
@@ -235,16 +266,16 @@ read_more(struct rec_in *in, struct err *e)
 	memmove(in->block, in->block + in->at, in->len - in->at);
 	in->len -= in->at;
 	in->at = 0;
-	if (in->cap - in->len < READ_SIZE) {
-		char *p = realloc(in->block, in->len + 2 * READ_SIZE);
+	if (in->cap - in->len < READ_SIZE / 2) {
+		char *p = realloc(in->block, in->cap + READ_SIZE);
 		if (!p)
 			return err_mem(e);
 		in->block = p;
-		in->cap = in->len + 2 * READ_SIZE;
+		in->cap += READ_SIZE;
 	}
 	size_t n;
-	int r = src_read_some(
-	    in->src, in->off, in->block + in->len, READ_SIZE, &n, e);
+	int r = src_read_next(
+	    in->src, in->off, in->block + in->len, in->cap - in->len, &n, e);
 	in->len += n;
 	in->off += n;
 	in->eof = !r && n == 0;
@@ -325,15 +356,6 @@ next_line(struct rec_in *in, struct str *line, struct err *e)
 	in->t.lines++;
 	err_set(e, SE_EFORMAT, "no newline at the end: the line may be cut");
 	return bad_line(in, e);
-}
-
-static bool
-is_blank(struct str s)
-{
-	for (size_t i = 0; i < s.len; i++)
-		if (s.p[i] != ' ' && s.p[i] != '\t')
-			return false;
-	return true;
 }
 
 int

@@ -128,6 +128,7 @@ struct rec_how {
 	const char *type;    /* main type: what table, tsv and csv print */
 	const char *columns; /* their columns, comma separated; NULL: all */
 	bool gzip;           /* members of at most 64 KiB */
+	bool live;           /* a recorder: written out every second */
 	int level;           /* 0 all records, 1 only verdicts (-q) */
 	/* Takes finished text instead of the descriptor; 0 or an error. */
 	int (*sink)(void *user, const char *p, size_t len, struct err *e);
@@ -157,7 +158,10 @@ void rec_hash(
     struct rec_out *o, const char *key, const char *algorithm, struct u128 v);
 void rec_end(struct rec_out *o);
 
-/* Passes a record on as it was read. */
+/*
+ * Passes a record on: the same bytes, unless the line held bytes that have to
+ * be escaped and were not.
+ */
 void rec_copy(struct rec_out *o, const struct rec *r);
 /* `# text`: a comment line; not in the other formats. */
 void rec_comment(struct rec_out *o, const char *fmt, ...)

@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "csv.h"
@@ -49,6 +50,7 @@ struct rec_out {
 	size_t ncolumns;
 	char *column_text;
 	bool titled;
+	struct timespec drained; /* live: when */
 	/* table */
 	struct buf rows;  /* cells, TAB separated, one row a line */
 	struct buf after; /* records of other types, printed behind */
@@ -83,7 +85,8 @@ columns_given(struct rec_out *o, const char *list, struct err *e)
 			    "empty name in the list "
 			    "of columns \"%s\"",
 			    list);
-		o->column[o->ncolumns++] = (struct column){ .name = word };
+		o->column[o->ncolumns++] =
+		    (struct column){ .name = word, .used = true };
 	}
 	return 0;
 }
@@ -188,6 +191,19 @@ drain(struct rec_out *o)
 	}
 	buf_free(&z);
 	o->out.len = 0;
+	if (o->how.live)
+		clock_gettime(CLOCK_MONOTONIC, &o->drained);
+}
+
+/* A live stream can be followed: nothing waits for longer than a second. */
+static bool
+is_stale(const struct rec_out *o)
+{
+	struct timespec now;
+	if (!o->how.live || clock_gettime(CLOCK_MONOTONIC, &now))
+		return false;
+	time_t s = now.tv_sec - o->drained.tv_sec;
+	return s > 1 || (s == 1 && now.tv_nsec >= o->drained.tv_nsec);
 }
 
 int
@@ -327,6 +343,14 @@ characters(struct str s)
 	return n;
 }
 
+/* No blanks at the end of a row. */
+static void
+trim(struct buf *b)
+{
+	while (b->len && b->p[b->len - 1] == ' ')
+		b->len--;
+}
+
 static void
 pad(struct buf *b, struct str s, size_t width, bool last)
 {
@@ -352,6 +376,7 @@ table_line(struct rec_out *o, struct str row)
 			pad(&o->out, v, o->column[i].width, i == last);
 		else
 			o->dropped += o->titled && v.len;
+	trim(&o->out);
 	buf_putc(&o->out, '\n');
 }
 
@@ -454,6 +479,22 @@ rec_begin(struct rec_out *o, const char *type)
 	buf_puts(&o->line, type);
 }
 
+/* Keys that come from outside (x.KEY) may hold anything. */
+static void
+put_key(struct buf *b, struct str key, bool known)
+{
+	struct str part;
+	if (known) {
+		buf_str(b, key);
+		return;
+	}
+	for (bool first = true; str_cut(&key, '=', &part); first = false) {
+		if (!first)
+			buf_puts(b, "\\x3d");
+		esc_put(b, part);
+	}
+}
+
 /* Opens a field; its value is appended to o->line by the caller. */
 static struct field *
 field_begin(struct rec_out *o, struct str key)
@@ -470,9 +511,9 @@ field_begin(struct rec_out *o, struct str key)
 	struct field *f = &o->field[o->nfields++];
 	buf_putc(&o->line, '\t');
 	f->key = o->line.len;
-	f->key_len = key.len;
 	f->kind = at >= 0 ? o->schema->key[at].kind : KEY_TEXT;
-	buf_str(&o->line, key);
+	put_key(&o->line, key, at >= 0);
+	f->key_len = o->line.len - f->key;
 	buf_putc(&o->line, '=');
 	f->value = o->line.len;
 	return f;
@@ -593,7 +634,7 @@ finish_record(struct rec_out *o, bool counted)
 	str_cut(&rest, '\t', &o->type);
 	if (o->how.level == 0 || str_is(o->type, "verdict"))
 		emit(o);
-	if (o->out.len >= FLUSH_SIZE)
+	if (o->out.len >= FLUSH_SIZE || is_stale(o))
 		drain(o);
 }
 
@@ -604,6 +645,18 @@ rec_end(struct rec_out *o)
 	finish_record(o, !frame);
 }
 
+/* Printable ASCII and TAB: nothing that a writer would have escaped. */
+static bool
+is_plain_line(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++) {
+		unsigned char c = (unsigned char)s.p[i];
+		if ((c < 0x20 && c != '\t') || c >= 0x7f)
+			return false;
+	}
+	return true;
+}
+
 void
 rec_copy(struct rec_out *o, const struct rec *r)
 {
@@ -611,7 +664,7 @@ rec_copy(struct rec_out *o, const struct rec *r)
 	o->nfields = 0;
 	o->key_at = 0;
 	o->schema = r->schema;
-	if (o->how.form == REC_LINES) {
+	if (o->how.form == REC_LINES && is_plain_line(r->raw)) {
 		buf_str(&o->line, r->raw);
 	} else {
 		buf_str(&o->line, r->type);

@@ -119,11 +119,7 @@ pull_gzip(struct src *s, void *to, size_t len, size_t *got, struct err *e)
 			if (r)
 				return r;
 		}
-		if (s->in_at == s->in_len && s->in_eof)
-			return err_set(e, SE_ETRUNC,
-			    "gzip: cut short at "
-			    "compressed offset %" PRIu64,
-			    s->in_off);
+		/* At a cut zlib may still hold bytes it has not given out. */
 		size_t nin = s->in_len - s->in_at, nout = len;
 		bool end;
 		int r = inflate_run(
@@ -137,6 +133,10 @@ pull_gzip(struct src *s, void *to, size_t len, size_t *got, struct err *e)
 		}
 		*got = nout;
 		s->member = !end;
+		if (!nout && !end && s->in_at == s->in_len && s->in_eof)
+			return err_set(e, SE_ETRUNC,
+			    "gzip: cut short at compressed offset %" PRIu64,
+			    s->in_off);
 	}
 	return 0;
 }
@@ -202,7 +202,7 @@ pull(struct src *s, void *to, size_t len, size_t *got, struct err *e)
 
 static int
 forward_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
-    size_t *got, struct err *e)
+    size_t *got, bool wait, struct err *e)
 {
 	*got = 0;
 	if (off < s->pos) {
@@ -229,7 +229,7 @@ forward_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
 		if (r || !n)
 			return r;
 	}
-	while (*got < len) {
+	while (*got < len && (wait || !*got)) {
 		size_t n;
 		int r = pull(s, to + *got, len - *got, &n, e);
 		/* What came before the failure is delivered first. */
@@ -464,16 +464,16 @@ file_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
 	return 0;
 }
 
-int
-src_read_some(struct src *s, uint64_t off, void *to, size_t len, size_t *got,
-    struct err *e)
+static int
+read_some(struct src *s, uint64_t off, void *to, size_t len, size_t *got,
+    bool wait, struct err *e)
 {
 	*got = 0;
 	switch (s->kind) {
 	case FD_FILE:
 		return file_read(s, off, to, len, got, e);
 	case FD_STREAM:
-		return forward_read(s, off, to, len, got, e);
+		return forward_read(s, off, to, len, got, wait, e);
 	case MEMORY:
 		if (off >= s->size)
 			return 0;
@@ -485,11 +485,26 @@ src_read_some(struct src *s, uint64_t off, void *to, size_t len, size_t *got,
 			return 0;
 		if (s->size != SRC_UNKNOWN && len > s->size - off)
 			len = (size_t)(s->size - off);
-		return src_read_some(s->parent, s->base + off, to, len, got, e);
+		return read_some(
+		    s->parent, s->base + off, to, len, got, wait, e);
 	case FUNCTION:
 		return s->fn(s->user, off, to, len, got, e);
 	}
 	return err_set(e, SE_EINVAL, "unknown kind of source");
+}
+
+int
+src_read_some(struct src *s, uint64_t off, void *to, size_t len, size_t *got,
+    struct err *e)
+{
+	return read_some(s, off, to, len, got, true, e);
+}
+
+int
+src_read_next(struct src *s, uint64_t off, void *to, size_t len, size_t *got,
+    struct err *e)
+{
+	return read_some(s, off, to, len, got, false, e);
 }
 
 int

@@ -78,6 +78,12 @@ bool src_is_gzip(const struct src *s);
  */
 int src_read_some(struct src *s, uint64_t off, void *to, size_t len,
     size_t *got, struct err *e);
+/*
+ * The same, but does not wait on a pipe once it has some bytes: for readers of
+ * live streams. *got is 0 only at the end (or with an error).
+ */
+int src_read_next(struct src *s, uint64_t off, void *to, size_t len,
+    size_t *got, struct err *e);
 /* All len bytes, or SE_ETRUNC "need N bytes at offset O, have M". */
 int
 src_read_at(struct src *s, uint64_t off, void *to, size_t len, struct err *e);

@@ -46,11 +46,11 @@ verdict_settle(struct verdict *v, const struct policy *p)
 		v->scope = "typed";
 	bool damaged = is_damaged(d, p);
 	if (v->status == STATUS_CLEAN && damaged)
-		to_unknown(v, "damaged",
+		to_unknown(v, REASON_DAMAGED,
 		    d->altered ? "the streams as they were written"
 			       : "undamaged input, or --allow-bad N");
 	else if (v->status == STATUS_CLEAN && d->filtered && !p->partial)
-		to_unknown(v, "filtered",
+		to_unknown(v, REASON_FILTERED,
 		    "whole streams with their end "
 		    "records, or --partial");
 	else if (v->status == STATUS_CLEAN && d->filtered)

@@ -25,6 +25,10 @@ enum {
 	STATUS_UNKNOWN = 3, /* cannot tell */
 };
 
+/* Reason codes that every verdict can have: what the input did to it. */
+#define REASON_DAMAGED "damaged"
+#define REASON_FILTERED "filtered"
+
 /* What was wrong with the input, all operands together. */
 struct damage {
 	uint64_t bad;     /* lines or entries that could not be used */

@@ -47,7 +47,7 @@ feed_variants(uint8_t *p, size_t len)
 static int
 feed_file(const char *dir, const char *name, uint8_t *p)
 {
-	char path[4096];
+	char path[8192];
 	snprintf(path, sizeof path, "%s/%s", dir, name);
 	FILE *f = fopen(path, "rb");
 	if (!f) {
