@@ -325,14 +325,35 @@ test_overlap(void)
 	zipmake_free(&in);
 }
 
-/* The last byte of a deflate stream may have bits that mean nothing. */
-static size_t
-spare(const struct zip_member *m)
+static bool
+content_is(const struct zip *z, const char *name, const void *p, size_t len)
 {
-	return m->method == ZIP_DEFLATED ? (size_t)(m->off + m->csize - 1) : 0;
+	struct arena a = { 0 };
+	struct str all;
+	const struct zip_member *m = zip_find(z, str_c(name));
+	bool same = m && !zip_read_all(z, m, len, &a, &all, NULL) &&
+		    str_same(all, (struct str){ p, len });
+	arena_free(&a);
+	return same;
 }
 
-/* Nothing crashes, and no cut archive and no changed content passes. */
+/* Refused, or nothing that matters was changed (a time, a spare bit). */
+static bool
+refused_or_same(const struct buf *b)
+{
+	struct zip z;
+	struct src *src;
+	struct err e;
+	int r = open_bytes(b->p, b->len, &z, &src, &e);
+	if (!r)
+		r = verify_all(&z, &e);
+	bool ok = r || (z.n == 2 && content_is(&z, "a", "hello", 5) &&
+			   content_is(&z, "b/c", big, 300));
+	zip_close(&z);
+	src_close(src);
+	return ok;
+}
+
 static void
 test_cut_and_flip(unsigned how)
 {
@@ -341,30 +362,18 @@ test_cut_and_flip(unsigned how)
 	zipmake_add(&m, "a", "hello", 5, how);
 	zipmake_add(&m, "b/c", big, 300, how | MAKE_DEFLATE);
 	zipmake_end(&m, how);
+	CHECK(read_bytes(m.out.p, m.out.len, &e) == 0);
 	for (size_t n = 0; n < m.out.len; n++) {
 		char *p = malloc(n ? n : 1); /* so that ASan sees the end */
 		memcpy(p, m.out.p, n);
 		CHECK(read_bytes(p, n, &e) != 0);
 		free(p);
 	}
-	struct zip z;
-	struct src *src;
-	CHECK(!open_bytes(m.out.p, m.out.len, &z, &src, &e));
-	for (size_t i = 0; i < m.out.len; i++) {
-		bool data = false;
-		for (size_t k = 0; k < z.n; k++)
-			data |= i >= z.m[k].off && i < z.m[k].end &&
-			    i != spare(&z.m[k]);
-		for (int bit = 0; bit < 8; bit++) {
-			m.out.p[i] ^= (char)(1 << bit);
-			int r = read_bytes(m.out.p, m.out.len, &e);
-			if (data)
-				CHECK(r != 0);
-			m.out.p[i] ^= (char)(1 << bit);
-		}
+	for (size_t i = 0; i < m.out.len * 8; i++) {
+		m.out.p[i / 8] ^= (char)(1 << i % 8);
+		CHECK(refused_or_same(&m.out));
+		m.out.p[i / 8] ^= (char)(1 << i % 8);
 	}
-	zip_close(&z);
-	src_close(src);
 	zipmake_free(&m);
 }
 
