@@ -27,7 +27,8 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 # or a lower one; tests/layers.sh checks it from these lists.
 BASE = arena buf cur err esc glob hash map num select str
 TENSOR = tensor tensor_data tensor_npy tensor_raw tensor_safetensors
-INPUT = csv dtype elf gzip json src zip $(TENSOR)
+TORCH = tensor_dcp tensor_torch torch_call torch_storage torch_view torch_walk
+INPUT = csv dtype elf gzip json pickle pickle_node src zip $(TENSOR) $(TORCH)
 DOMAIN = fp rec rec_out schema verdict
 API = se_fingerprint se_record se_stream
 CLI = cli opt

@@ -28,7 +28,7 @@ struct vm {
 	struct err *e;
 };
 
-static int
+__attribute__((format(printf, 3, 4))) static int
 fail(struct vm *v, int code, const char *fmt, ...)
 {
 	char text[200];
@@ -134,6 +134,8 @@ pop(struct vm *v, struct pickle_node **out)
 static int
 pop_mark(struct vm *v, struct pickle_node ***items, size_t *n)
 {
+	*items = NULL;
+	*n = 0;
 	if (!v->nmark)
 		return fail(v, SE_EFORMAT, "no mark on the stack");
 	size_t at = v->mark[--v->nmark];
@@ -538,6 +540,7 @@ op_from_mark(struct vm *v, unsigned op)
 static int
 target(struct vm *v, unsigned kind, struct pickle_node **out)
 {
+	*out = NULL;
 	int r = need(v, 1);
 	if (r)
 		return r;

@@ -55,23 +55,11 @@ latin1(struct str s, struct arena *a, struct str *out)
 	return true;
 }
 
-/* The ways protocols below 5 have to write bytes and bytearrays. */
+/* Protocols below 3 write bytes as text with code points up to 255. */
 static bool
-bytes_call(const struct pickle_node *n, struct arena *a, struct str *out)
+encoded(const struct pickle_node *args, struct arena *a, struct str *out)
 {
-	bool encode = pickle_is_call(n, "_codecs encode");
-	bool array = pickle_is_call(n, "builtins bytearray");
-	if (!encode && !array && !pickle_is_call(n, "builtins bytes"))
-		return false;
-	const struct pickle_node *args = n->call->args;
 	struct pickle_node *const *arg = args->item;
-	*out = STR_LIT("");
-	if (args->n == 0)
-		return !encode;
-	if (args->n == 1 && arg[0]->kind == PICKLE_BYTES) {
-		*out = arg[0]->s;
-		return !encode;
-	}
 	if (args->n != 2 || arg[0]->kind != PICKLE_STR ||
 	    arg[1]->kind != PICKLE_STR)
 		return false;
@@ -80,14 +68,30 @@ bytes_call(const struct pickle_node *n, struct arena *a, struct str *out)
 	return known && latin1(arg[0]->s, a, out);
 }
 
-bool
-pickle_bytes(const struct pickle_node *n, struct arena *a, struct str *out)
+/* Not a recursive function: a pickle may nest as deep as it likes. */
+static bool
+plain_bytes(const struct pickle_node *n, struct arena *a, struct str *out)
 {
-	if (n && n->kind == PICKLE_BYTES) {
+	*out = STR_LIT("");
+	if (n->kind == PICKLE_BYTES) {
 		*out = n->s;
 		return true;
 	}
-	return bytes_call(n, a, out);
+	if (pickle_is_call(n, "_codecs encode"))
+		return encoded(n->call->args, a, out);
+	return pickle_is_call(n, "builtins bytes") && n->call->args->n == 0;
+}
+
+bool
+pickle_bytes(const struct pickle_node *n, struct arena *a, struct str *out)
+{
+	if (!pickle_is_call(n, "builtins bytearray"))
+		return plain_bytes(n, a, out);
+	const struct pickle_node *args = n->call->args;
+	*out = STR_LIT("");
+	if (args->n == 1)
+		return plain_bytes(args->item[0], a, out);
+	return args->n == 0 || encoded(args, a, out);
 }
 
 const struct pickle_node *
