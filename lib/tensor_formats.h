@@ -17,6 +17,8 @@ TENSOR_PROBE_OF(npy);
 TENSOR_OPEN_OF(npy);
 TENSOR_PROBE_OF(safetensors);
 TENSOR_OPEN_OF(safetensors);
+TENSOR_PROBE_OF(torch);
+TENSOR_OPEN_OF(torch);
 TENSOR_OPEN_OF(raw);
 TENSOR_OPEN_OF(bytes);
 TENSOR_OPEN_OF(chunks);

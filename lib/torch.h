@@ -66,8 +66,8 @@ struct torch_walk {
 	struct tensor_set *set;
 	torch_find *find; /* NULL: no storages here */
 	void *user;
-	bool swap;	   /* storages are big-endian */
-	struct str mem;	   /* the pickle's bytes, or nothing: lent by memsrc */
+	bool swap;      /* storages are big-endian */
+	struct str mem; /* the pickle's bytes, or nothing: lent by memsrc */
 	struct src *memsrc;
 	size_t steps_max;
 	/* private */
@@ -86,8 +86,8 @@ void torch_walk_free(struct torch_walk *w);
 
 /* For torch_call.c. The path grows by a part for the time of the call. */
 int torch_walk_node(struct torch_walk *w, struct pickle_node *n);
-int torch_walk_part(
-    struct torch_walk *w, const char *part, struct pickle_node *n);
+int
+torch_walk_part(struct torch_walk *w, const char *part, struct pickle_node *n);
 int torch_walk_items(struct torch_walk *w, struct pickle_node *n);
 int torch_walk_dict(struct torch_walk *w, struct pickle_node *n);
 /* An entry named by the path. */
@@ -112,7 +112,7 @@ struct torch_view {
 	const struct dtype *dtype;
 	struct torch_storage *storage;
 	uint64_t start, room; /* bytes of the storage that may be used */
-	uint64_t off;	      /* elements from start */
+	uint64_t off;         /* elements from start */
 	unsigned ndim;
 	uint64_t *shape;
 	int64_t *stride;
@@ -131,7 +131,7 @@ int torch_add_numpy(struct torch_walk *w, const struct pickle_node *shape,
 
 /* ---- containers (tensor_torch.c) ---------------------------------------- */
 
-int torch_open_zip(struct tensor_set *set, struct src *src, struct str prefix,
-    struct err *e);
+int torch_open_zip(
+    struct tensor_set *set, struct src *src, struct str prefix, struct err *e);
 
 #endif

@@ -15,7 +15,8 @@ find_storage(struct torch_walk *w, const struct pickle_node *persid,
     struct torch_ref *ref, struct torch_view *v)
 {
 	if (persid->kind != PICKLE_PERSID)
-		return err_set(w->e, SE_EFORMAT, "expected a persistent id for "
+		return err_set(w->e, SE_EFORMAT,
+		    "expected a persistent id for "
 		    "the storage of a tensor");
 	int r = torch_ref_parse(ref, persid, &w->set->arena, w->e);
 	if (!r && !w->find)
@@ -61,8 +62,8 @@ shape_of(struct torch_walk *w, const struct pickle_node *size,
 	if (!r)
 		r = torch_ints(w, stride, "strides", &steps, &n);
 	if (!r && n != v->ndim)
-		r = err_set(w->e, SE_EFORMAT, "%u sizes and %u strides",
-		    v->ndim, n);
+		r = err_set(
+		    w->e, SE_EFORMAT, "%u sizes and %u strides", v->ndim, n);
 	if (!r)
 		v->stride = (int64_t *)steps; /* none above INT64_MAX */
 	return r;
@@ -75,13 +76,14 @@ is_true(const struct pickle_node *n)
 }
 
 static int
-metadata(struct torch_walk *w, const struct pickle_node *dict,
-    struct torch_view *v)
+metadata(
+    struct torch_walk *w, const struct pickle_node *dict, struct torch_view *v)
 {
 	if (dict->kind == PICKLE_NONE)
 		return 0;
 	if (dict->kind != PICKLE_DICT)
-		return err_set(w->e, SE_EFORMAT, "expected a dict as metadata "
+		return err_set(w->e, SE_EFORMAT,
+		    "expected a dict as metadata "
 		    "of a tensor");
 	v->flags |= is_true(pickle_get(dict, "conj")) ? TENSOR_CONJ : 0;
 	v->flags |= is_true(pickle_get(dict, "neg")) ? TENSOR_NEG : 0;
@@ -90,15 +92,16 @@ metadata(struct torch_walk *w, const struct pickle_node *dict,
 
 /* (storage, offset, size, stride, ...): the first four of every rebuild. */
 static int
-make_view(struct torch_walk *w, const struct pickle_node *args,
-    struct torch_view *v)
+make_view(
+    struct torch_walk *w, const struct pickle_node *args, struct torch_view *v)
 {
 	struct torch_ref ref;
 	struct pickle_node *const *a = args->item;
 	*v = (struct torch_view){ 0 };
 	int r = find_storage(w, a[0], &ref, v);
 	if (!r && (a[1]->kind != PICKLE_INT || a[1]->i < 0))
-		r = err_set(w->e, SE_EFORMAT, "expected an offset of 0 or more "
+		r = err_set(w->e, SE_EFORMAT,
+		    "expected an offset of 0 or more "
 		    "into the storage");
 	if (r)
 		return r;
@@ -144,8 +147,10 @@ walk_parts(struct torch_walk *w, const struct pickle_node *seq,
     const char *const *names, size_t n)
 {
 	if (seq->kind != PICKLE_TUPLE || seq->n < n)
-		return err_set(w->e, SE_EFORMAT, "expected a tuple of %zu "
-		    "parts of a tensor", n);
+		return err_set(w->e, SE_EFORMAT,
+		    "expected a tuple of %zu "
+		    "parts of a tensor",
+		    n);
 	int r = 0;
 	for (size_t i = 0; !r && i < n; i++)
 		r = torch_walk_part(w, names[i], seq->item[i]);
@@ -177,8 +182,8 @@ rebuild_qtensor(struct torch_walk *w, struct pickle_node *args)
 	int r = quantized_data(w, args);
 	if (r)
 		return r;
-	return walk_parts(w, q, channel ? per_channel : per_tensor,
-	    channel ? 4 : 3);
+	return walk_parts(
+	    w, q, channel ? per_channel : per_tensor, channel ? 4 : 3);
 }
 
 /* The text behind _get_layout('torch.sparse_coo'). */
@@ -186,8 +191,7 @@ static struct str
 layout_of(const struct pickle_node *n)
 {
 	if (!pickle_is_call(n, "torch.serialization _get_layout") ||
-	    n->call->args->n != 1 ||
-	    n->call->args->item[0]->kind != PICKLE_STR)
+	    n->call->args->n != 1 || n->call->args->item[0]->kind != PICKLE_STR)
 		return STR_NULL;
 	return n->call->args->item[0]->s;
 }
@@ -238,13 +242,14 @@ rebuild_meta(struct torch_walk *w, struct pickle_node *args)
 	const struct dtype *d = torch_dtype(&w->set->arena, args->item[0]);
 	buf_puts(&b, d ? d->name : "?");
 	bool ok = pickle_text(&b, args->item[1]) && !b.failed;
-	int r = ok ? torch_add_text(w, "meta", buf_view(&b)) :
-		     err_set(w->e, SE_EFORMAT, "sizes of a meta tensor");
+	int r = ok ? torch_add_text(w, "meta", buf_view(&b))
+		   : err_set(w->e, SE_EFORMAT, "sizes of a meta tensor");
 	buf_free(&b);
 	return r;
 }
 
-/* ---- wrappers ------------------------------------------------------------- */
+/* ---- wrappers -------------------------------------------------------------
+ */
 
 /* The tensor is the first argument; what comes behind is not content. */
 static int
@@ -282,7 +287,8 @@ from_type(struct torch_walk *w, struct pickle_node *args)
 	struct pickle_node n = { .kind = PICKLE_CALL, .call = &inner };
 	if (inner.func->kind != PICKLE_GLOBAL ||
 	    inner.args->kind != PICKLE_TUPLE)
-		return err_set(w->e, SE_EFORMAT, "expected a function and a "
+		return err_set(w->e, SE_EFORMAT,
+		    "expected a function and a "
 		    "tuple to rebuild a tensor from");
 	int r = torch_walk_node(w, &n);
 	return r ? r : state_part(w, args->item[3]);
@@ -295,7 +301,8 @@ wrapper_subclass(struct torch_walk *w, struct pickle_node *args)
 	return torch_add_value(w, "object", args->item[0]);
 }
 
-/* ---- values ---------------------------------------------------------------- */
+/* ---- values ----------------------------------------------------------------
+ */
 
 static int
 value_size(struct torch_walk *w, struct pickle_node *args)
@@ -319,8 +326,8 @@ value_device(struct torch_walk *w, struct pickle_node *args)
 		buf_putc(&b, ':');
 		ok = pickle_text(&b, args->item[1]);
 	}
-	int r = ok && !b.failed ? torch_add_text(w, "device", buf_view(&b)) :
-				  err_set(w->e, SE_EFORMAT, "name of a device");
+	int r = ok && !b.failed ? torch_add_text(w, "device", buf_view(&b))
+				: err_set(w->e, SE_EFORMAT, "name of a device");
 	buf_free(&b);
 	return r;
 }
@@ -332,7 +339,8 @@ value_complex(struct torch_walk *w, struct pickle_node *args)
 	return torch_add_value(w, "c128", args);
 }
 
-/* ---- numpy ------------------------------------------------------------------ */
+/* ---- numpy ------------------------------------------------------------------
+ */
 
 /* scalar(dtype, bytes) */
 static int
@@ -347,8 +355,8 @@ numpy_frombuffer(struct torch_walk *w, struct pickle_node *args)
 {
 	const struct pickle_node *order = args->item[3];
 	bool fortran = order->kind == PICKLE_STR && str_is(order->s, "F");
-	return torch_add_numpy(w, args->item[2], args->item[1], args->item[0],
-	    fortran);
+	return torch_add_numpy(
+	    w, args->item[2], args->item[1], args->item[0], fortran);
 }
 
 /* The state of _reconstruct: (1, shape, dtype, fortran, bytes or a list) */
@@ -360,26 +368,28 @@ numpy_array(struct torch_walk *w, struct pickle_node *n)
 		return err_set(w->e, SE_EFORMAT, "numpy array without state");
 	if (s->item[4]->kind == PICKLE_LIST)
 		return torch_walk_items(w, s->item[4]);
-	return torch_add_numpy(w, s->item[1], s->item[2], s->item[4],
-	    is_true(s->item[3]));
+	return torch_add_numpy(
+	    w, s->item[1], s->item[2], s->item[4], is_true(s->item[3]));
 }
 
-/* ---- containers -------------------------------------------------------------- */
+/* ---- containers
+ * -------------------------------------------------------------- */
 
 /* Old protocols give the items as a list of [key, value]. */
 static int
 walk_pairs(struct torch_walk *w, const struct pickle_node *list)
 {
 	struct pickle_node dict = { .kind = PICKLE_DICT };
-	dict.item = arena_array(&w->set->arena, (size_t)list->n * 2,
-	    sizeof *dict.item);
+	dict.item =
+	    arena_array(&w->set->arena, (size_t)list->n * 2, sizeof *dict.item);
 	if (!dict.item)
 		return err_mem(w->e);
 	for (uint32_t i = 0; i < list->n; i++) {
 		const struct pickle_node *pair = list->item[i];
 		if ((pair->kind != PICKLE_LIST && pair->kind != PICKLE_TUPLE) ||
 		    pair->n != 2)
-			return err_set(w->e, SE_EFORMAT, "expected pairs of "
+			return err_set(w->e, SE_EFORMAT,
+			    "expected pairs of "
 			    "key and value");
 		dict.item[dict.n++] = pair->item[0];
 		dict.item[dict.n++] = pair->item[1];
@@ -413,13 +423,14 @@ mapping(struct torch_walk *w, struct pickle_node *n)
 	if (!r && !pairs && !given && !c->dict && w->depth)
 		r = torch_add_text(w, "dict", STR_LIT(""));
 	bool versions = c->state && c->state->kind == PICKLE_DICT &&
-	    c->state->n == 2 && pickle_get(c->state, "_metadata");
+			c->state->n == 2 && pickle_get(c->state, "_metadata");
 	if (!r && c->state && !versions)
 		r = state_part(w, c->state);
 	return r;
 }
 
-/* ---- the table ------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------
+ */
 
 // clang-format off
 /* Calls whose arguments are all there is: state or items on them are lies. */
@@ -477,7 +488,8 @@ plain_call(struct torch_walk *w, struct pickle_node *n, size_t i)
 	struct pickle_call *c = n->call;
 	int r = 0;
 	if (c->kwargs || c->state || c->list || c->dict)
-		r = err_set(w->e, SE_EFORMAT, "items or state set on the "
+		r = err_set(w->e, SE_EFORMAT,
+		    "items or state set on the "
 		    "result: loading would change it");
 	else if (c->args->n < plain[i].min)
 		r = err_set(w->e, SE_EFORMAT, "%u arguments, expected %u",
@@ -510,8 +522,8 @@ object(struct torch_walk *w, struct pickle_node *n)
 	    cls->item[0]->n > 1)
 		cls = cls->item[0]->item[1];
 	bool named = cls->kind == PICKLE_GLOBAL;
-	int r = named ? torch_add_value(w, "object", cls) :
-			torch_add_text(w, "object", STR_LIT("?"));
+	int r = named ? torch_add_value(w, "object", cls)
+		      : torch_add_text(w, "object", STR_LIT("?"));
 	if (!r && !named)
 		r = torch_walk_part(w, "__class__", cls);
 	if (!r && c->args->n)

@@ -64,8 +64,7 @@ named_dtype(struct arena *a, struct str name)
 			continue;
 		struct str d = str_c(dtypes[i].dtype);
 		uint32_t size = dtypes[i].size;
-		return size ? dtype_opaque(a, d, 1, size, size) :
-			      dtype_find(d);
+		return size ? dtype_opaque(a, d, 1, size, size) : dtype_find(d);
 	}
 	return dtype_find(name);
 }
@@ -93,15 +92,16 @@ bool
 torch_ref_is_module(const struct pickle_node *persid)
 {
 	const struct pickle_node *id = persid->item[0];
-	return id->kind == PICKLE_TUPLE && id->n && 
-	    id->item[0]->kind == PICKLE_STR && str_is(id->item[0]->s, "module");
+	return id->kind == PICKLE_TUPLE && id->n &&
+	       id->item[0]->kind == PICKLE_STR &&
+	       str_is(id->item[0]->s, "module");
 }
 
 /* "torch FloatStorage", "torch.cuda FloatStorage": the last word. */
 static struct str
 class_of(struct str global)
 {
-	struct str module;
+	struct str module = STR_NULL;
 	str_cut(&global, ' ', &module);
 	return str_starts(module, "torch") ? global : STR_NULL;
 }
@@ -116,20 +116,21 @@ size_of(const struct pickle_node *n, uint64_t *out)
 }
 
 static int
-parse_view(struct torch_ref *ref, const struct pickle_node *view,
-    struct err *e)
+parse_view(struct torch_ref *ref, const struct pickle_node *view, struct err *e)
 {
 	if (view->kind == PICKLE_NONE)
 		return 0;
 	if (view->kind != PICKLE_TUPLE || view->n != 3 ||
 	    !size_of(view->item[1], &ref->view_off) ||
 	    !size_of(view->item[2], &ref->view_n))
-		return err_set(e, SE_EFORMAT, "expected (key, offset, size) "
+		return err_set(e, SE_EFORMAT,
+		    "expected (key, offset, size) "
 		    "for a view of a storage");
 	if (ref->view_off > ref->numel ||
 	    ref->view_n > ref->numel - ref->view_off)
-		return err_set(e, SE_EFORMAT, "a view of %" PRIu64
-		    " elements from %" PRIu64 " in a storage of %" PRIu64,
+		return err_set(e, SE_EFORMAT,
+		    "a view of %" PRIu64 " elements from %" PRIu64
+		    " in a storage of %" PRIu64,
 		    ref->view_n, ref->view_off, ref->numel);
 	ref->view = true;
 	return 0;
@@ -144,11 +145,13 @@ torch_ref_parse(struct torch_ref *ref, const struct pickle_node *persid,
 	struct pickle_node *const *item = id->item;
 	if (id->kind != PICKLE_TUPLE || id->n < 5 || id->n > 6 ||
 	    item[0]->kind != PICKLE_STR || !str_is(item[0]->s, "storage"))
-		return err_set(e, SE_EFORMAT, "expected a persistent id "
+		return err_set(e, SE_EFORMAT,
+		    "expected a persistent id "
 		    "('storage', type, key, location, size)");
 	if (item[2]->kind != PICKLE_STR || item[1]->kind != PICKLE_GLOBAL ||
 	    !size_of(item[4], &ref->numel))
-		return err_set(e, SE_EFORMAT, "expected a type, a key and a "
+		return err_set(e, SE_EFORMAT,
+		    "expected a type, a key and a "
 		    "size in the persistent id of a storage");
 	ref->key = item[2]->s;
 	ref->dtype = storage_dtype(a, class_of(item[1]->s));
@@ -160,7 +163,8 @@ torch_ref_parse(struct torch_ref *ref, const struct pickle_node *persid,
 	return id->n == 6 ? parse_view(ref, item[5], e) : 0;
 }
 
-/* ---- content -------------------------------------------------------------- */
+/* ---- content --------------------------------------------------------------
+ */
 
 /* Reads the whole storage once, whoever asks first. */
 static int
@@ -179,7 +183,7 @@ verify(struct torch_storage *s, struct err *e)
 struct cover {
 	struct torch_storage *s;
 	uint64_t start; /* of the tensor in the storage */
-	bool whole;	/* reads every byte of it, first to last */
+	bool whole;     /* reads every byte of it, first to last */
 	uint64_t next;
 	uint32_t crc;
 };
@@ -189,8 +193,8 @@ struct cover {
  * other has the storage verified before its first byte is handed out.
  */
 static int
-read_checked(const struct tensor *t, uint64_t off, void *to, size_t len,
-    struct err *e)
+read_checked(
+    const struct tensor *t, uint64_t off, void *to, size_t len, struct err *e)
 {
 	struct cover *c = t->priv;
 	struct torch_storage *s = c->s;
@@ -206,8 +210,10 @@ read_checked(const struct tensor *t, uint64_t off, void *to, size_t len,
 	c->next += len;
 	if (c->next != s->bytes || c->crc == s->member.crc)
 		return 0;
-	r = err_set(e, SE_EFORMAT, "content has CRC-32 %08x, the archive says "
-	    "%08x: damaged", c->crc, s->member.crc);
+	r = err_set(e, SE_EFORMAT,
+	    "content has CRC-32 %08x, the archive says "
+	    "%08x: damaged",
+	    c->crc, s->member.crc);
 	esc_prefix(e, "zip member", s->member.name);
 	return r;
 }

@@ -18,13 +18,13 @@ sequence(const struct pickle_node *n)
 }
 
 int
-torch_ints(struct torch_walk *w, const struct pickle_node *n,
-    const char *what, uint64_t **out, unsigned *count)
+torch_ints(struct torch_walk *w, const struct pickle_node *n, const char *what,
+    uint64_t **out, unsigned *count)
 {
 	const struct pickle_node *seq = sequence(n);
 	if (!seq)
-		return err_set(w->e, SE_EFORMAT, "expected a tuple for the %s",
-		    what);
+		return err_set(
+		    w->e, SE_EFORMAT, "expected a tuple for the %s", what);
 	if (seq->n > TENSOR_NDIM_MAX)
 		return err_set(w->e, SE_ELIMIT, "%u dimensions, at most %d",
 		    seq->n, TENSOR_NDIM_MAX);
@@ -34,8 +34,10 @@ torch_ints(struct torch_walk *w, const struct pickle_node *n,
 	for (uint32_t i = 0; i < seq->n; i++) {
 		const struct pickle_node *x = seq->item[i];
 		if (x->kind != PICKLE_INT || x->i < 0)
-			return err_set(w->e, SE_EFORMAT, "expected integers "
-			    "of 0 or more for the %s", what);
+			return err_set(w->e, SE_EFORMAT,
+			    "expected integers "
+			    "of 0 or more for the %s",
+			    what);
 		v[i] = (uint64_t)x->i;
 	}
 	*out = v;
@@ -87,11 +89,14 @@ torch_add_view(struct torch_walk *w, struct torch_view *v)
 	bool empty = is_empty(v);
 	if ((!empty && !extent_of(v, &n)) || !num_mul(v->off, size, &start) ||
 	    !num_mul(n, size, &bytes) || !num_add(start, bytes, &end))
-		return err_set(w->e, SE_EFORMAT, "sizes, strides and offset "
+		return err_set(w->e, SE_EFORMAT,
+		    "sizes, strides and offset "
 		    "overflow 64 bits");
 	if (!empty && end > v->room) {
-		int r = err_set(w->e, SE_EFORMAT, "sizes, strides and offset "
-		    "need %" PRIu64 " bytes, it has %" PRIu64, end, v->room);
+		int r = err_set(w->e, SE_EFORMAT,
+		    "sizes, strides and offset "
+		    "need %" PRIu64 " bytes, it has %" PRIu64,
+		    end, v->room);
 		esc_prefix(w->e, "storage", v->storage->key);
 		return r;
 	}
@@ -109,7 +114,8 @@ torch_add_view(struct torch_walk *w, struct torch_view *v)
 	    &w->set->arena, w->e);
 }
 
-/* ---- numpy ---------------------------------------------------------------- */
+/* ---- numpy ----------------------------------------------------------------
+ */
 
 // clang-format off
 static const struct {
@@ -135,8 +141,8 @@ numpy_dtype(struct torch_walk *w, const struct pickle_node *n,
 	struct str code = args->item[0]->s;
 	const struct pickle_node *state = n->call->state;
 	*swap = state && state->kind == PICKLE_TUPLE && state->n > 1 &&
-	    state->item[1]->kind == PICKLE_STR &&
-	    str_is(state->item[1]->s, ">");
+		state->item[1]->kind == PICKLE_STR &&
+		str_is(state->item[1]->s, ">");
 	*out = NULL;
 	for (size_t i = 0; i < sizeof numpy / sizeof *numpy; i++)
 		if (str_is(code, numpy[i].code))
@@ -179,7 +185,7 @@ torch_add_numpy(struct torch_walk *w, const struct pickle_node *shape,
     bool fortran)
 {
 	const struct dtype *d;
-	bool swap;
+	bool swap = false;
 	uint64_t *dims = NULL, count, bytes;
 	unsigned ndim = 0;
 	int r = numpy_dtype(w, dtype, &d, &swap);
@@ -192,8 +198,10 @@ torch_add_numpy(struct torch_walk *w, const struct pickle_node *shape,
 		return err_set(w->e, SE_EUNSUP, "numpy array without bytes");
 	if (!count_of(dims, ndim, &count) || !num_mul(count, d->size, &bytes) ||
 	    bytes != raw.len)
-		return err_set(w->e, SE_EFORMAT, "numpy array of %zu bytes "
-		    "does not fit its shape", raw.len);
+		return err_set(w->e, SE_EFORMAT,
+		    "numpy array of %zu bytes "
+		    "does not fit its shape",
+		    raw.len);
 	struct tensor *t;
 	r = torch_add_mem(w, raw, &t);
 	if (r)

@@ -27,7 +27,8 @@ struct torch_part {
 /* A container is two deep here: itself and the call that makes it. */
 enum { PARTS_MAX = 2 * PICKLE_DEPTH_MAX };
 
-/* ---- names ---------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------------
+ */
 
 static bool
 misleading(struct str s)
@@ -62,8 +63,8 @@ quoted_name(struct torch_walk *w)
 	buf_add(&b, w->path.p, first);
 	for (unsigned i = 0; i < w->depth; i++) {
 		size_t at = w->part[i].start;
-		size_t end = i + 1 < w->depth ? w->part[i + 1].start - 1 :
-						w->path.len;
+		size_t end =
+		    i + 1 < w->depth ? w->part[i + 1].start - 1 : w->path.len;
 		struct str s = { w->path.p + at, end - at };
 		if (i)
 			buf_putc(&b, '.');
@@ -116,7 +117,8 @@ torch_add(struct torch_walk *w, struct tensor **out)
 	return 0;
 }
 
-/* ---- leaves --------------------------------------------------------------- */
+/* ---- leaves ---------------------------------------------------------------
+ */
 
 int
 torch_add_text(struct torch_walk *w, const char *vtype, struct str value)
@@ -180,15 +182,16 @@ add_bytes(struct torch_walk *w, struct str s)
 }
 
 int
-torch_add_value(struct torch_walk *w, const char *vtype,
-    const struct pickle_node *n)
+torch_add_value(
+    struct torch_walk *w, const char *vtype, const struct pickle_node *n)
 {
 	struct buf b = { 0 };
 	bool ok = pickle_text(&b, n) && !b.failed;
-	int r = ok ? torch_add_text(w, vtype, buf_view(&b)) :
-		     err_set(w->e, SE_ELIMIT, "a value nested more than %d "
-		     "deep or longer than %u bytes", PICKLE_TEXT_DEPTH,
-		     PICKLE_TEXT_MAX);
+	int r = ok ? torch_add_text(w, vtype, buf_view(&b))
+		   : err_set(w->e, SE_ELIMIT,
+			 "a value nested more than %d "
+			 "deep or longer than %u bytes",
+			 PICKLE_TEXT_DEPTH, PICKLE_TEXT_MAX);
 	buf_free(&b);
 	return r;
 }
@@ -212,7 +215,8 @@ add_leaf(struct torch_walk *w, const struct pickle_node *n)
 	return torch_add_value(w, vtypes[n->kind], n);
 }
 
-/* ---- paths ---------------------------------------------------------------- */
+/* ---- paths ----------------------------------------------------------------
+ */
 
 static int
 enter(struct torch_walk *w, bool text)
@@ -236,8 +240,7 @@ leave(struct torch_walk *w, size_t len)
 }
 
 int
-torch_walk_part(
-    struct torch_walk *w, const char *part, struct pickle_node *n)
+torch_walk_part(struct torch_walk *w, const char *part, struct pickle_node *n)
 {
 	size_t len = w->path.len;
 	int r = enter(w, false);
@@ -266,15 +269,16 @@ torch_walk_items(struct torch_walk *w, struct pickle_node *n)
 }
 
 static int
-walk_entry(struct torch_walk *w, struct pickle_node *key,
-    struct pickle_node *value)
+walk_entry(
+    struct torch_walk *w, struct pickle_node *key, struct pickle_node *value)
 {
 	size_t len = w->path.len;
 	int r = enter(w, key->kind == PICKLE_STR);
 	if (r)
 		return r;
 	if (!pickle_text(&w->path, key))
-		r = err_set(w->e, SE_EUNSUP, "a dict key that cannot be "
+		r = err_set(w->e, SE_EUNSUP,
+		    "a dict key that cannot be "
 		    "written as text");
 	if (!r)
 		r = torch_walk_node(w, value);
@@ -293,8 +297,9 @@ check_keys(struct torch_walk *w, const struct pickle_node *n)
 		bool fresh = true;
 		void *ok = w;
 		if (number)
-			ok = map_at(&ints, (struct str){ (const char *)&k->i,
-			    sizeof k->i }, &fresh);
+			ok = map_at(&ints,
+			    (struct str){ (const char *)&k->i, sizeof k->i },
+			    &fresh);
 		else if (k->kind == PICKLE_STR)
 			ok = map_at(&texts, k->s, &fresh);
 		if (!ok) {
@@ -319,7 +324,8 @@ torch_walk_dict(struct torch_walk *w, struct pickle_node *n)
 	return r;
 }
 
-/* ---- nodes ---------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------------
+ */
 
 static bool
 only_values(const struct pickle_node *set)
@@ -341,8 +347,9 @@ walk_container(struct torch_walk *w, struct pickle_node *n)
 		[PICKLE_DICT] = "dict",
 	};
 	if (!n->n)
-		return w->depth ? torch_add_text(w, vtypes[n->kind],
-			   STR_LIT("")) : 0;
+		return w->depth
+			   ? torch_add_text(w, vtypes[n->kind], STR_LIT(""))
+			   : 0;
 	if (n->kind == PICKLE_DICT)
 		return torch_walk_dict(w, n);
 	if (n->kind == PICKLE_SET && only_values(n))
@@ -374,15 +381,17 @@ torch_walk_node(struct torch_walk *w, struct pickle_node *n)
 	 * can ask for 2^60 steps.
 	 */
 	if (++w->steps > w->steps_max)
-		return err_set(w->e, SE_ELIMIT, "shared containers unfold to "
-		    "more than %zu values", w->steps_max);
+		return err_set(w->e, SE_ELIMIT,
+		    "shared containers unfold to "
+		    "more than %zu values",
+		    w->steps_max);
 	if (n->kind <= PICKLE_GLOBAL && n->kind != PICKLE_BYTES)
 		return add_leaf(w, n);
 	if (n->busy)
 		return torch_add_text(w, "cycle", STR_LIT(""));
 	if (w->level >= PARTS_MAX)
-		return err_set(w->e, SE_ELIMIT, "nested more than %d deep",
-		    PARTS_MAX);
+		return err_set(
+		    w->e, SE_ELIMIT, "nested more than %d deep", PARTS_MAX);
 	n->busy = 1;
 	w->level++;
 	int r = walk_inside(w, n);
