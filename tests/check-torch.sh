@@ -1,0 +1,65 @@
+#!/bin/bash
+# PyTorch as the judge: makes checkpoints with torch, reads them with fpdump,
+# and compares name, dtype, shape, size and digest of every entry.
+#
+# usage: tests/check-torch.sh [BUILD]        says "not run" where torch is not
+set -u
+build=${1:-build}
+dump=${DUMP:-$build/fpdump}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+skip() {
+	echo "check-torch: not run: $1"
+	echo "0 passed, 0 failed, 1 skipped"
+	exit 0
+}
+
+python=
+for p in "${PYTHON:-python3}" /usr/bin/python3; do
+	if "$p" -c 'import torch, numpy' 2>/dev/null; then
+		python=$p
+		break
+	fi
+done
+[[ -n $python ]] || skip 'no python3 with torch and numpy'
+command -v xxhsum >/dev/null || skip 'no xxhsum'
+[[ -x $dump ]] || skip "no $dump"
+
+"$python" tests/data/make_torch.py "$dir" || exit 1
+
+passed=0 failed=0
+for path in "$dir"/*.pt; do
+	file=${path##*/}
+	"$dump" "$path" 2>"$dir/err" | awk -F'\t' -v OFS='\t' '
+		$1 != "fp" && $1 != "scalar" { next }
+		{
+			delete v
+			for (i = 2; i <= NF; i++) {
+				at = index($i, "=")
+				v[substr($i, 1, at - 1)] = substr($i, at + 1)
+			}
+			sub(/^xxh3-128:/, "", v["hash"])
+		}
+		$1 == "fp" {
+			print "fp", v["name"], v["dtype"], v["shape"],
+			    v["bytes"], v["hash"]
+		}
+		$1 == "scalar" {
+			print "scalar", v["name"], v["vtype"], v["value"]
+		}' | LC_ALL=C sort >"$dir/got"
+	awk -F'\t' -v f="$file" '$1 == f' "$dir/manifest" | cut -f 2- |
+		LC_ALL=C sort >"$dir/want"
+	# Every line of the manifest; no tensor that is not in it.
+	if ! LC_ALL=C comm -13 "$dir/got" "$dir/want" | grep -q . &&
+		! LC_ALL=C comm -23 "$dir/got" "$dir/want" | grep -q '^fp'; then
+		passed=$((passed + 1))
+		continue
+	fi
+	failed=$((failed + 1))
+	echo "not ok $file"
+	cat "$dir/err"
+	diff -u "$dir/want" "$dir/got" | grep '^[-+]' | head -n 20
+done
+echo "check-torch: $passed passed, $failed failed, 0 skipped"
+[[ $failed -eq 0 && $passed -gt 0 ]]
