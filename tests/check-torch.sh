@@ -4,7 +4,7 @@
 #
 # usage: tests/check-torch.sh [BUILD]        says "not run" where torch is not
 set -u
-build=${1:-build}
+build=${1:-${BUILD:-build}}
 dump=${DUMP:-$build/fpdump}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
