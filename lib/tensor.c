@@ -27,6 +27,9 @@ const struct tensor_format tensor_formats[] = {
 	{ .name = "torch", .what = "PyTorch checkpoint, zip or legacy",
 		.probe = tensor_torch_probe, .open = tensor_torch_open,
 		.random = true, .selfends = true },
+	{ .name = "gguf", .what = "GGUF model",
+		.probe = tensor_gguf_probe, .open = tensor_gguf_open,
+		.selfends = true },
 	{ .name = "raw", .what = "plain elements, with --dtype and --shape",
 		.open = tensor_raw_open, .selfends = true },
 	{ .name = "bytes", .what = "any file as one tensor of bytes",
@@ -404,19 +407,16 @@ open_format(struct tensor_set *set, struct src *src,
 	int r = set->format->random ? src_seekable(src, e) : 0;
 	if (!r)
 		r = set->format->open(set, src, hints, e);
-	if (r && r != SE_ETRUNC) {
+	if (r) {
 		set->n = 0;
 		return r;
 	}
-	/* What a cut file still has whole is checked like the rest. */
-	int checked = check_all(set, r ? NULL : e);
-	if (r)
-		return r;
-	if (!checked)
-		checked = tensor_check_unique(set, e);
-	if (checked && checked != SE_ETRUNC)
+	r = check_all(set, e);
+	if (!r)
+		r = tensor_check_unique(set, e);
+	if (r && r != SE_ETRUNC)
 		set->n = 0;
-	return checked;
+	return r;
 }
 
 static int

@@ -19,6 +19,8 @@ TENSOR_PROBE_OF(safetensors);
 TENSOR_OPEN_OF(safetensors);
 TENSOR_PROBE_OF(torch);
 TENSOR_OPEN_OF(torch);
+TENSOR_PROBE_OF(gguf);
+TENSOR_OPEN_OF(gguf);
 TENSOR_OPEN_OF(raw);
 TENSOR_OPEN_OF(bytes);
 TENSOR_OPEN_OF(chunks);

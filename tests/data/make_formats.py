@@ -144,6 +144,81 @@ def make_safetensors():
     safetensors("empty.safetensors", [])
 
 
+def gstr(s):
+    b = s.encode()
+    return struct.pack("<Q", len(b)) + b
+
+
+def pad(b, align=32):
+    return b + bytes(-len(b) % align)
+
+
+def gguf(file, kvs, tensors, version=3, align=32, last=True):
+    """kvs: (key, type id, bytes); tensors: (name, ne, type id, bytes)"""
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(kvs))
+    for key, kind, value in kvs:
+        head += gstr(key) + struct.pack("<I", kind) + value
+    data = b""
+    for name, ne, kind, b in tensors:
+        head += gstr(name) + struct.pack("<I", len(ne))
+        head += struct.pack("<%dQIQ" % len(ne), *ne, kind, len(data))
+        data += pad(b, align)
+    out = pad(head, align) + data
+    if not last:
+        out = out[:len(out) - (-len(tensors[-1][3]) % align)]
+    open(OUT + file, "wb").write(out)
+
+
+# id, block, bytes: as in the table of the GGUF reader, typed again
+QUANTS = """2 q4_0 32 18, 3 q4_1 32 20, 6 q5_0 32 22, 7 q5_1 32 24,
+8 q8_0 32 34, 9 q8_1 32 36, 10 q2_k 256 84, 11 q3_k 256 110, 12 q4_k 256 144,
+13 q5_k 256 176, 14 q6_k 256 210, 15 q8_k 256 292, 16 iq2_xxs 256 66,
+17 iq2_xs 256 74, 18 iq3_xxs 256 98, 19 iq1_s 256 50, 20 iq4_nl 32 18,
+21 iq3_s 256 110, 22 iq2_s 256 82, 23 iq4_xs 256 136, 29 iq1_m 256 56,
+34 tq1_0 256 54, 35 tq2_0 256 66, 39 mxfp4 32 17, 40 nvfp4 64 36,
+41 q1_0 128 18, 42 q2_0 64 18"""
+PLAIN = {"float32": 0, "float16": 1, "int8": 24, "int16": 25, "int32": 26,
+         "int64": 27, "float64": 28}
+
+
+def make_gguf():
+    kvs = [("general.name", 8, gstr("sample")), ("a.u8", 0, b"\xff"),
+           ("a.i64", 11, struct.pack("<q", -5)),
+           ("a.f32", 6, struct.pack("<f", 0.1)), ("a.bool", 7, b"\x01"),
+           ("a.list", 9, struct.pack("<IQ", 8, 2) + gstr("x") + gstr("")),
+           ("a.ints", 9, struct.pack("<IQ3h", 3, 3, 1, -1, 2))]
+    tensors = []
+    for kind, gid in PLAIN.items():
+        a = values(kind, (3, 4, 5))
+        name = "t." + NAMES[kind]
+        tensors.append((name, a.shape[::-1], gid, a.tobytes()))
+        expect("plain.gguf", name, NAMES[kind], a.shape, a.tobytes())
+    b = values("uint8", (24,)).tobytes()
+    tensors.append(("t.bf16", (4, 3), 30, b))
+    expect("plain.gguf", "t.bf16", "bf16", (3, 4), b)
+    tensors.append(("none", (0, 4), 0, b""))
+    expect("plain.gguf", "none", "f32", (4, 0), b"")
+    tensors.append(("one", (), 0, b[:4]))
+    expect("plain.gguf", "one", "f32", (), b[:4])
+    gguf("plain.gguf", kvs, tensors)
+
+    tensors = []
+    for i, q in enumerate(QUANTS.split(",")):
+        gid, name, block, size = q.split()
+        b = values("uint8", (2 * int(size),), seed=i).tobytes()
+        tensors.append((name, (int(block), 2), int(gid), b))
+        expect("quant.gguf", name, name, (2, int(block)), b)
+    gguf("quant.gguf", [], tensors, version=2)
+
+    a = values("float32", (2, 3))
+    gguf("align.gguf", [("general.alignment", 4, struct.pack("<I", 8))],
+         [("a", (3, 2), 0, a.tobytes()), ("b", (3,), 0, a.tobytes()[:12])],
+         align=8, last=False)
+    expect("align.gguf", "a", "f32", (2, 3), a.tobytes())
+    expect("align.gguf", "b", "f32", (3,), a.tobytes()[:12])
+
+
 make_npy()
 make_safetensors()
+make_gguf()
 open(OUT + "expected.tsv", "w").write("\n".join(expected) + "\n")
