@@ -20,6 +20,9 @@ const struct tensor_format tensor_formats[] = {
 	{ .name = "npy", .what = "NumPy array",
 		.probe = tensor_npy_probe, .open = tensor_npy_open,
 		.selfends = true },
+	{ .name = "npz", .what = "NumPy archive",
+		.probe = tensor_npz_probe, .open = tensor_npz_open,
+		.close = tensor_npz_close, .random = true },
 	{ .name = "safetensors", .what = "safetensors file",
 		.probe = tensor_safetensors_probe,
 		.open = tensor_safetensors_open, .selfends = true,
@@ -36,6 +39,18 @@ const struct tensor_format tensor_formats[] = {
 		.open = tensor_bytes_open },
 	{ .name = "chunks", .what = "any file in blocks of --chunk bytes",
 		.open = tensor_chunks_open, .next = tensor_chunks_next },
+	{ .name = "csv", .what = "table with commas, one value a cell",
+		.open = tensor_csv_open, .next = tensor_cells_next,
+		.close = tensor_table_close },
+	{ .name = "tsv", .what = "table with TABs, one value a cell",
+		.open = tensor_tsv_open, .next = tensor_cells_next,
+		.close = tensor_table_close },
+	{ .name = "jsonl", .what = "JSON Lines, one value a member",
+		.open = tensor_jsonl_open, .next = tensor_jsonl_next,
+		.close = tensor_table_close },
+	{ .name = "lines", .what = "text, one value a line",
+		.open = tensor_lines_open, .next = tensor_lines_next,
+		.close = tensor_lines_close },
 	{ .name = NULL },
 };
 // clang-format on
@@ -159,6 +174,17 @@ tensor_add_scalar(struct tensor_set *set, unsigned flags, struct str name,
 	t->vtype = arena_str(a, vtype);
 	t->value = arena_str(a, value);
 	return t->name.p && t->vtype.p && t->value.p ? 0 : err_mem(e);
+}
+
+int
+tensor_late(struct tensor_set *set, int r, struct err *e)
+{
+	if (r >= 0)
+		return 0;
+	if (!set->n)
+		return r;
+	err_set(&set->late, r, "%s", e ? e->msg : "");
+	return 0;
 }
 
 int
@@ -383,6 +409,22 @@ check_all(struct tensor_set *set, struct err *e)
 
 /* ---- opening and reading ----------------------------------------------- */
 
+/* What the user's hints make of a file that has no magic. */
+static int
+plain_name(struct src *src, const struct tensor_hints *hints, const char **name,
+    struct err *e)
+{
+	unsigned char head[TENSOR_PROBE];
+	size_t n;
+	*name = hints->dtype ? "raw" : hints->chunk ? "chunks" : "bytes";
+	if (!hints->step.len || hints->dtype || hints->chunk)
+		return 0;
+	int r = src_read_some(src, 0, head, sizeof head, &n, e);
+	if (!r)
+		*name = tensor_table_sniff(head, n);
+	return r;
+}
+
 static int
 choose(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
@@ -392,7 +434,9 @@ choose(struct tensor_set *set, struct src *src,
 		int r = tensor_format_probe(src, &set->format, e);
 		if (r || set->format)
 			return r;
-		name = hints->dtype ? "raw" : hints->chunk ? "chunks" : "bytes";
+		r = plain_name(src, hints, &name, e);
+		if (r)
+			return r;
 	}
 	set->format = tensor_format_find(name);
 	return set->format
@@ -459,6 +503,8 @@ tensor_next(struct tensor_set *set, struct err *e)
 	}
 	arena_free(&set->batch);
 	set->n = 0;
+	if (set->late.code)
+		return err_set(e, set->late.code, "%s", set->late.msg);
 	int r = set->format->next(set, e);
 	if (!r)
 		r = check_all(set, e);

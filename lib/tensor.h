@@ -102,7 +102,8 @@ struct tensor_set {
 	const struct tensor_hints *hints; /* until tensor_open returns */
 	void *priv;                       /* its state between calls of next */
 	/* private to tensor.c */
-	bool given; /* the entries of tensor_open went out */
+	bool given;      /* the entries of tensor_open went out */
+	struct err late; /* a failure that the next batch is instead */
 	bool follow;
 	size_t cap;
 	struct src **owned;

@@ -15,6 +15,9 @@
 
 TENSOR_PROBE_OF(npy);
 TENSOR_OPEN_OF(npy);
+TENSOR_PROBE_OF(npz);
+TENSOR_OPEN_OF(npz);
+void tensor_npz_close(struct tensor_set *set);
 TENSOR_PROBE_OF(safetensors);
 TENSOR_OPEN_OF(safetensors);
 TENSOR_PROBE_OF(torch);
@@ -25,6 +28,17 @@ TENSOR_OPEN_OF(raw);
 TENSOR_OPEN_OF(bytes);
 TENSOR_OPEN_OF(chunks);
 int tensor_chunks_next(struct tensor_set *set, struct err *e);
+TENSOR_OPEN_OF(lines);
+int tensor_lines_next(struct tensor_set *set, struct err *e);
+void tensor_lines_close(struct tensor_set *set);
+TENSOR_OPEN_OF(csv);
+TENSOR_OPEN_OF(tsv);
+int tensor_cells_next(struct tensor_set *set, struct err *e);
+TENSOR_OPEN_OF(jsonl);
+int tensor_jsonl_next(struct tensor_set *set, struct err *e);
+void tensor_table_close(struct tensor_set *set);
+/* csv, tsv or jsonl. */
+const char *tensor_table_sniff(const unsigned char *head, size_t len);
 
 /* ---- helpers of several formats ---------------------------------------- */
 
@@ -35,6 +49,11 @@ tensor_arena(struct tensor_set *set)
 	return set->format->next ? &set->batch : &set->arena;
 }
 
+/*
+ * What `next` returns after r: if a failure comes behind entries that are
+ * fine, they go out first and the failure waits for the next call.
+ */
+int tensor_late(struct tensor_set *set, int r, struct err *e);
 /* SE_EFORMAT that names a name which two entries have. */
 int tensor_check_unique(const struct tensor_set *set, struct err *e);
 /* Appends a line to set->note: a departure that was accepted. */
