@@ -15,6 +15,8 @@
 /* A probe that says this much is believed without seeing more. */
 enum { SURE = 90, FIRST_LOOK = 16 };
 
+enum { NOTE_MAX = 2000 };
+
 // clang-format off
 const struct tensor_format tensor_formats[] = {
 	{ .name = "npy", .what = "NumPy array",
@@ -30,6 +32,8 @@ const struct tensor_format tensor_formats[] = {
 	{ .name = "torch", .what = "PyTorch checkpoint, zip or legacy",
 		.probe = tensor_torch_probe, .open = tensor_torch_open,
 		.random = true, .selfends = true },
+	{ .name = "index", .what = "index.json of several safetensors files",
+		.probe = tensor_index_probe, .open = tensor_index_open },
 	{ .name = "gguf", .what = "GGUF model",
 		.probe = tensor_gguf_probe, .open = tensor_gguf_open,
 		.selfends = true },
@@ -140,18 +144,19 @@ tensor_own(struct tensor_set *set, struct src *src, struct err *e)
 	return 0;
 }
 
-int
-tensor_note(struct tensor_set *set, struct err *e, const char *fmt, ...)
+/* Notes are joined by "; ". Beyond NOTE_MAX they only say that. */
+static int
+append_note(struct tensor_set *set, struct str line, struct err *e)
 {
+	if (set->note.len > NOTE_MAX)
+		return 0;
 	struct buf b = { 0 };
-	char line[400];
-	va_list ap;
-	va_start(ap, fmt);
-	vsnprintf(line, sizeof line, fmt, ap);
-	va_end(ap);
+	buf_str(&b, set->note);
 	if (set->note.len)
-		buf_printf(&b, "%.*s; ", STR_ARG(set->note));
-	buf_puts(&b, line);
+		buf_puts(&b, "; ");
+	buf_str(&b, line);
+	if (b.len > NOTE_MAX)
+		buf_puts(&b, "; and more");
 	struct str s =
 	    b.failed ? STR_NULL : arena_str(&set->arena, buf_view(&b));
 	buf_free(&b);
@@ -159,6 +164,28 @@ tensor_note(struct tensor_set *set, struct err *e, const char *fmt, ...)
 		return err_mem(e);
 	set->note = s;
 	return 0;
+}
+
+int
+tensor_note(struct tensor_set *set, struct err *e, const char *fmt, ...)
+{
+	char line[400];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof line, fmt, ap);
+	va_end(ap);
+	return append_note(set, str_c(line), e);
+}
+
+int
+tensor_note_name(
+    struct tensor_set *set, struct str name, const char *text, struct err *e)
+{
+	struct err line = { 0 };
+	err_set(&line, SE_EFORMAT, "%s", text);
+	esc_prefix(&line, "", name);
+	const char *p = line.msg;
+	return append_note(set, str_c(*p == ' ' ? p + 1 : p), e);
 }
 
 int
@@ -374,6 +401,14 @@ add_last(const struct tensor_set *set, struct err *e)
 	buf_free(&b);
 }
 
+static void
+name_entry(const struct tensor *t, struct err *e)
+{
+	esc_prefix(e, "tensor", t->name);
+	if (t->file.len)
+		esc_prefix(e, "file", t->file);
+}
+
 /*
  * The one place where extents are judged. Entries that lie behind the end of
  * the source leave the set; the first of them is the message. Anything else
@@ -391,14 +426,14 @@ check_all(struct tensor_set *set, struct err *e)
 		if (r && r != SE_ETRUNC) {
 			set->n = 0;
 			err_set(e, r, "%s", one.msg);
-			esc_prefix(e, "tensor", t->name);
+			name_entry(t, e);
 			return r;
 		}
 		if (!r) {
 			set->t[kept++] = *t;
 		} else if (!cut) {
 			cut = err_set(e, r, "%s", one.msg);
-			esc_prefix(e, "tensor", t->name);
+			name_entry(t, e);
 		}
 	}
 	set->n = kept;

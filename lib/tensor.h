@@ -75,7 +75,8 @@ struct tensor {
 	 * SRC_UNKNOWN: to the end of src. Zero is zero.
 	 */
 	uint64_t limit;
-	struct str storage;     /* key shared by views of one storage, or "" */
+	struct str storage; /* key shared by views of one storage, or "" */
+	struct str file;    /* beside the source, that has the data, or "" */
 	const uint64_t *global; /* TENSOR_CHUNK: shape of the whole */
 	const uint64_t *offset; /* TENSOR_CHUNK: where this part starts */
 	int (*read)(const struct tensor *t, uint64_t off, void *to, size_t len,

@@ -22,6 +22,8 @@ TENSOR_PROBE_OF(safetensors);
 TENSOR_OPEN_OF(safetensors);
 TENSOR_PROBE_OF(torch);
 TENSOR_OPEN_OF(torch);
+TENSOR_PROBE_OF(index);
+TENSOR_OPEN_OF(index);
 TENSOR_PROBE_OF(gguf);
 TENSOR_OPEN_OF(gguf);
 TENSOR_OPEN_OF(raw);
@@ -59,6 +61,9 @@ int tensor_check_unique(const struct tensor_set *set, struct err *e);
 /* Appends a line to set->note: a departure that was accepted. */
 int tensor_note(struct tensor_set *set, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same about a name from the file, which is escaped: "NAME: TEXT". */
+int tensor_note_name(
+    struct tensor_set *set, struct str name, const char *text, struct err *e);
 /* A scalar; the texts are copied. */
 int tensor_add_scalar(struct tensor_set *set, unsigned flags, struct str name,
     struct str vtype, struct str value, struct err *e);

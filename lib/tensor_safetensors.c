@@ -35,6 +35,7 @@ struct reader {
 	struct src *src;
 	struct json j;
 	uint64_t base;                    /* of the data */
+	size_t first;                     /* entry of this file */
 	const struct dtype *type[NTYPES]; /* looked up once */
 	bool metadata;                    /* seen */
 };
@@ -231,12 +232,12 @@ static int
 check_tiling(struct reader *r, struct err *e)
 {
 	struct tensor_set *set = r->set;
-	struct tensor **order = malloc((set->n + 1) * sizeof *order);
+	struct tensor **order = malloc((set->n - r->first + 1) * sizeof *order);
 	if (!order)
 		return err_mem(e);
 	size_t n = 0;
 	bool sorted = true;
-	for (size_t i = 0; i < set->n; i++) {
+	for (size_t i = r->first; i < set->n; i++) {
 		if (set->t[i].flags & TENSOR_SCALAR)
 			continue;
 		order[n++] = &set->t[i];
@@ -310,7 +311,9 @@ tensor_safetensors_open(struct tensor_set *set, struct src *src,
 		err_prefix(e, "safetensors header");
 		return code;
 	}
-	struct reader r = { .set = set, .src = src, .base = 8 + n };
+	struct reader r = {
+		.set = set, .src = src, .base = 8 + n, .first = set->n
+	};
 	for (size_t i = 0; i < NTYPES; i++)
 		r.type[i] = dtype_find(str_c(types[i].ours));
 	return parse(&r, (struct str){ text, (size_t)n }, e);

@@ -7,6 +7,7 @@ and expected.tsv with what numpy thinks is in them:
 Canonical is C order, little-endian. Run it in tests/data with numpy."""
 
 import json
+import os
 import struct
 import zlib
 
@@ -144,6 +145,35 @@ def make_safetensors():
     safetensors("empty.safetensors", [])
 
 
+def make_index():
+    os.makedirs(OUT + "sharded", exist_ok=True)
+    a, b = values("float32", (2, 3)), values("int16", (4,))
+    safetensors("sharded/model-1.safetensors",
+                [("a", "F32", a.shape, a.tobytes()),
+                 ("b", "I16", b.shape, b.tobytes())], meta={"format": "pt"})
+    safetensors("sharded/model-2.safetensors",
+                [("c", "I16", b.shape, b.tobytes())], meta={"format": "pt"})
+    index = "sharded/model.index.json"
+    one, two = "model-1.safetensors", "model-2.safetensors"
+    json.dump({"metadata": {"total_size": 40},
+               "weight_map": {"a": one, "c": two, "b": one}},
+              open(OUT + index, "w"), indent=2)
+    expect(index, "a", "f32", a.shape, a.tobytes())
+    expect(index, "b", "i16", b.shape, b.tobytes())
+    expect(index, "c", "i16", b.shape, b.tobytes())
+
+
+def make_npz():
+    a, b = values("float32", (3, 4)), values("int64", (2, 2)).astype(">i8")
+    for file, save in (("stored.npz", np.savez),
+                       ("deflated.npz", np.savez_compressed)):
+        save(OUT + file, **{"a": a, "dir/b c": np.asfortranarray(b),
+                            "z": np.zeros((20, 30), "f4")})
+        expect(file, "a", "f32", a.shape, a.tobytes())
+        expect(file, "dir/b c", "i64", b.shape, canonical(b))
+        expect(file, "z", "f32", (20, 30), bytes(2400))
+
+
 def gstr(s):
     b = s.encode()
     return struct.pack("<Q", len(b)) + b
@@ -221,4 +251,6 @@ def make_gguf():
 make_npy()
 make_safetensors()
 make_gguf()
+make_index()
+make_npz()
 open(OUT + "expected.tsv", "w").write("\n".join(expected) + "\n")

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "esc.h"
@@ -177,6 +178,23 @@ for_each_file(each_file *fn)
 	buf_free(&want);
 }
 
+/* The directory of an index; -1 for the others. */
+static int sharded = -1;
+
+static struct tensor_hints
+hints_for(const char *file, bool force)
+{
+	struct tensor_hints h = { .dirfd = -1 };
+	const char *dot = strrchr(file, '.');
+	if (force)
+		h.format = !dot                          ? "bytes"
+			   : str_is(str_c(dot), ".json") ? "index"
+							 : dot + 1;
+	if (strchr(file, '/'))
+		h.dirfd = sharded;
+	return h;
+}
+
 /* ---- samples ----------------------------------------------------------- */
 
 static bool
@@ -221,23 +239,18 @@ static void
 check_sample(
     const char *file, const struct buf *content, const struct buf *want)
 {
+	struct tensor_hints hints = hints_for(file, false);
 	struct buf got = { 0 };
 	struct err e = { 0 };
-	if (!CHECK(!list_mem(&got, file, content->p, content->len, NULL, &e)))
+	if (!CHECK(!list_mem(&got, file, content->p, content->len, &hints, &e)))
 		fprintf(stderr, "%s: %s\n", file, e.msg);
 	CHECK(same_tensors(&got, want, file));
 	got.len = 0;
-	if (!CHECK(!list_pipe(&got, file, content->p, content->len, NULL, &e)))
+	if (!CHECK(
+		!list_pipe(&got, file, content->p, content->len, &hints, &e)))
 		fprintf(stderr, "%s: pipe: %s\n", file, e.msg);
 	CHECK(same_tensors(&got, want, file));
 	buf_free(&got);
-}
-
-static const char *
-format_of(const char *file)
-{
-	const char *dot = strrchr(file, '.');
-	return dot ? dot + 1 : "bytes";
 }
 
 /*
@@ -261,7 +274,7 @@ check_cut(const char *file, struct buf *got, int r, size_t len,
 static void
 check_cuts(const char *file, const struct buf *content, const struct buf *want)
 {
-	struct tensor_hints hints = { .format = format_of(file), .dirfd = -1 };
+	struct tensor_hints hints = hints_for(file, true);
 	struct buf got = { 0 };
 	struct err e;
 	for (size_t len = 0; len < content->len; len++) {
@@ -279,7 +292,7 @@ check_cuts(const char *file, const struct buf *content, const struct buf *want)
 static void
 check_flips(const char *file, const struct buf *content, const struct buf *want)
 {
-	struct tensor_hints hints = { .format = format_of(file), .dirfd = -1 };
+	struct tensor_hints hints = hints_for(file, true);
 	struct buf got = { 0 }, copy = { 0 };
 	struct err e;
 	buf_str(&copy, buf_view(content));
@@ -719,6 +732,104 @@ test_npy_sequence(void)
 	buf_free(&all);
 }
 
+/* ---- an index and what it names ---- */
+
+static void
+write_file(const char *dir, const char *name, struct str content)
+{
+	char path[300];
+	snprintf(path, sizeof path, "%s/%s", dir, name);
+	FILE *f = fopen(path, "wb");
+	if (CHECK(f != NULL)) {
+		CHECK(fwrite(content.p, 1, content.len, f) == content.len);
+		fclose(f);
+	}
+}
+
+static void
+check_index(int dir, const char *json, int code, const char *message, int line)
+{
+	struct tensor_hints hints = { .dirfd = dir };
+	struct buf got = { 0 };
+	struct err e = { 0 };
+	int r = list_mem(&got, "x", json, strlen(json), &hints, &e);
+	const char *text = r ? e.msg : buf_cstr(&got);
+	if (!CHECK(r == code && strstr(text, message)))
+		fprintf(stderr, "line %d: %d \"%s\", wanted %d \"%s\"\n", line,
+		    r, text, code, message);
+	buf_free(&got);
+}
+
+static void
+test_index(void)
+{
+	char dir[] = "/tmp/straightedge-index.XXXXXX";
+	if (!CHECK(mkdtemp(dir) != NULL))
+		return;
+	struct buf b = { 0 };
+	make_st(&b,
+	    "{" ST("a", "U8", "[2]", 0, 2) "," ST("b", "U8", "[1]", 2, 3) "}",
+	    3);
+	write_file(dir, "one", buf_view(&b));
+	write_file(dir, "cut", (struct str){ b.p, b.len - 2 });
+	buf_putc(&b, 0);
+	write_file(dir, "long", buf_view(&b));
+	char path[300];
+	snprintf(path, sizeof path, "%s/link", dir);
+	CHECK(!symlink("one", path));
+	snprintf(path, sizeof path, "%s/fifo", dir);
+	CHECK(!mkfifo(path, 0600));
+	int fd = open(dir, O_RDONLY | O_DIRECTORY);
+#define INDEX(map, code, msg) \
+	check_index(fd, "{\"weight_map\":{" map "}}", code, msg, __LINE__)
+	INDEX("\"a\":\"one\",\"b\":\"one\"", 0, "x\ta\tu8\t2\t2\t36de2269\n");
+	INDEX("\"a\":\"one\"", 0, "x\ta\t"); /* b: noted, below */
+	INDEX("", 0, "");
+	INDEX("\"a\":\"/etc/passwd\"", SE_EFORMAT, "not a plain file name");
+	INDEX("\"a\":\"../one\"", SE_EFORMAT, "not a plain file name");
+	INDEX("\"a\":\"..\"", SE_EFORMAT, "not a plain file name");
+	INDEX("\"a\":\"\"", SE_EFORMAT, "not a plain file name");
+	INDEX("\"a\":\"one\\u0000\"", SE_EFORMAT, "not a plain file name");
+	INDEX("\"a\":\"none\"", SE_EIO, "file none: cannot open");
+	INDEX("\"a\":\"link\"", SE_EIO, "file link: cannot open");
+	INDEX("\"a\":\"fifo\"", SE_ETRUNC, "file fifo");
+	INDEX("\"a\":\"one\",\"c\":\"one\"", SE_EFORMAT,
+	    "tensor c: file one: is not in it");
+	INDEX("\"a\":\"one\",\"b\":\"cut\"", SE_EFORMAT, "another file");
+	INDEX("\"a\":\"cut\",\"b\":\"cut\"", SE_ETRUNC,
+	    "file cut: tensor a: needs 2 bytes");
+	INDEX("\"a\":\"long\"", SE_EFORMAT, "file long: 1 bytes follow");
+	INDEX("\"a\":\"one\",\"a\":\"one\"", SE_EFORMAT, "\"a\" appears twice");
+	INDEX("\"a\":1", SE_EFORMAT, "expected a string");
+#undef INDEX
+	check_index(
+	    fd, "{\"weight_map\":{}} x", SE_EFORMAT, "nothing more", __LINE__);
+	check_index(-1, "{\"weight_map\":{\"a\":\"one\"}}", SE_EINVAL, "beside",
+	    __LINE__);
+	/* What does not fit is said. */
+	struct tensor_hints hints = { .dirfd = fd };
+	static const char text[] = "{\"metadata\":{\"total_size\":9},"
+				   "\"weight_map\":{\"a\":\"one\"}}";
+	struct tensor_set set;
+	struct src *src;
+	struct err e;
+	CHECK(!src_open_mem(&src, text, sizeof text - 1, &e));
+	CHECK(!tensor_open(&set, src, &hints, &e));
+	CHECK(str_is(set.note, "b: in a file, not in the index; the index "
+			       "says 9 bytes in all, the files have 3"));
+	tensor_close(&set);
+	src_close(src);
+	close(fd);
+	static const char *const names[] = { "one", "cut", "long", "link",
+		"fifo" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+		snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+		unlink(path);
+	}
+	rmdir(dir);
+	buf_free(&b);
+}
+
 /* ---- strides ----------------------------------------------------------- */
 
 static int
@@ -984,6 +1095,7 @@ main(int argc, char **argv)
 {
 	if (argc > 1)
 		return list_files(argc, argv);
+	sharded = open(DATA "sharded", O_RDONLY | O_DIRECTORY);
 	for_each_file(check_sample);
 	for_each_file(check_cuts);
 	for_each_file(check_flips);
@@ -991,6 +1103,7 @@ main(int argc, char **argv)
 	test_gguf_refused();
 	test_npy_sequence();
 	test_st_refused();
+	test_index();
 	test_strides();
 	test_signs();
 	test_plain();
