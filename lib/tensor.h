@@ -106,6 +106,7 @@ struct tensor_set {
 	bool given;      /* the entries of tensor_open went out */
 	struct err late; /* a failure that the next batch is instead */
 	bool follow;
+	bool closed; /* by tensor_release */
 	size_t cap;
 	struct src **owned;
 	size_t nowned;
@@ -183,6 +184,8 @@ int tensor_next(struct tensor_set *set, struct err *e);
  * the source is known.) On a pipe this waits for its end.
  */
 int tensor_finish(struct tensor_set *set, struct err *e);
+/* Closes the sources; entries, names and shapes stay until tensor_close. */
+void tensor_release(struct tensor_set *set);
 void tensor_close(struct tensor_set *set);
 
 /* For formats. The entry is zeroed; NULL: out of memory or TENSOR_MAX. */

@@ -1,0 +1,68 @@
+/* What the files of fpdump share. See fpdump(1). */
+#ifndef FPDUMP_H
+#define FPDUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "cli.h"
+#include "dump.h"
+#include "rec.h"
+#include "src.h"
+
+struct settings {
+	struct cli_common common;
+	struct dump_how dump;
+	bool sum;                  /* -F sum */
+	bool host;                 /* --host */
+	const char *libs;          /* --libs PROGRAM */
+	const char *check;         /* -c REF.fp */
+	bool canon, live, records; /* -t live, -t records */
+	char **operand;
+	size_t noperands;
+	struct arena arena; /* what parsing allocated */
+};
+
+/* What came of it. */
+struct outcome {
+	struct dump_count count;
+	uint64_t unread; /* operands that could not be read */
+	bool filtered;   /* records in: the input was not whole */
+};
+
+/* ---- live.c: standard input as a stream of images ----------------------- */
+
+/* Does it begin with a frame, or an image that knows its own end? */
+bool live_probe(const struct settings *s, struct src *src);
+/* Is it framed? Then a program speaks, and the stream has time and host. */
+bool live_is_framed(struct src *src);
+void live_dump(struct rec_out *o, const struct settings *s, struct src *src,
+    struct outcome *out);
+
+/* ---- records.c: records in, selection out ------------------------------- */
+
+bool records_probe(struct src *src);
+/* Takes over src. Writes the heads and ends of the input as well. */
+void records_copy(struct rec_out *o, const struct settings *s, struct src *src,
+    const char *name, struct outcome *out);
+
+/* ---- sum.c: -F sum ------------------------------------------------------ */
+
+int sum_main(const struct settings *s);
+
+/* ---- host.c: --host and --libs ------------------------------------------ */
+
+void
+host_dump(struct rec_out *o, const struct settings *s, struct outcome *out);
+
+/* ---- head.c ------------------------------------------------------------- */
+
+/* The head record; `live` adds time and host. */
+void head_write(
+    struct rec_out *o, const struct settings *s, const char *order, bool live);
+/* A message about a file or operand, for dump_how.left_out. */
+void warn_left_out(void *user, const char *file, const struct err *e);
+
+#endif

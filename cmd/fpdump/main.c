@@ -1,0 +1,565 @@
+/*
+ * fpdump: one fingerprint line per tensor.
+ *
+ * Reads tensor files, directories, any other file, a live stream on standard
+ * input, its own records, or the host; prints a stream of fp and scalar
+ * records. Manual: fpdump(1), straightedge-fingerprints(5).
+ */
+#include "fpdump.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "num.h"
+#include "walk.h"
+
+enum {
+	DTYPE = OPT_OWN,
+	SHAPE,
+	SKIP,
+	CHUNK,
+	STEP,
+	STEPS,
+	SELECT,
+	SLICE,
+	HASH,
+	SHARDSUM,
+	ROWS,
+	TILES,
+	STATS,
+	CANON,
+	HOST,
+	LIBS,
+	JOBS_MAX = 256,
+};
+
+// clang-format off
+static const struct opt options[] = {
+	{ 't', "type-in", "FORMAT", "force the input format" },
+	{ DTYPE, "dtype", "TYPE", "raw data: type of its elements" },
+	{ SHAPE, "shape", "N,N", "raw data: its shape" },
+	{ SKIP, "skip", "BYTES", "raw data: header to leave out" },
+	{ CHUNK, "chunk", "SIZE", "plain files: one record per block" },
+	{ STEP, "step", "COLUMN", "tables: one scalar per cell" },
+	{ 'l', "label", "KEY=VALUE", "put a key into every record" },
+	{ STEPS, "steps", "A:B", "only records of these steps" },
+	{ SELECT, "select", "GLOB", "only names that match; repeatable" },
+	{ SLICE, "slice", "NAME[A:B]", "leave padding out; repeatable" },
+	{ HASH, "hash", "NAME", "xxh3-128 or mix64" },
+	{ SHARDSUM, "shardsum", "N", "add a sum that adds up over shards" },
+	{ ROWS, "rows", NULL, "add a sum that ignores the order of rows" },
+	{ TILES, "tiles", "N", "add N hashes along the first dimension" },
+	{ STATS, "stats", NULL, "add min, max, mean, nan, inf, zero" },
+	{ CANON, "canon", NULL, "add a hash with -0 as 0 and NaNs equal" },
+	{ 'c', "check", "REF.fp", "check files against records" },
+	{ HOST, "host", NULL, "print what the host is and runs" },
+	{ LIBS, "libs", "PROGRAM", "and the libraries it would load" },
+	{ 'j', "jobs", "N", "threads (1; 0: one per processor)" },
+	{ OPT_FILES0, "files0-from", "FILE", "NUL-separated list of files" },
+	{ OPT_PROGRESS, "progress", "[=always]", "progress on stderr" },
+	OPT_JUDGE,
+	OPT_COMMON,
+	OPT_LAST,
+};
+// clang-format on
+
+static const char *const usage[] = {
+	"fpdump [options] [FILE | DIR | RECORDS | -]...",
+	"fpdump --host [--libs PROGRAM] [options]",
+	"fpdump -c REF.fp [options] [FILE | DIR]...",
+	NULL,
+};
+static const char summary[] = "prints one fingerprint line per tensor";
+
+/* ---- options ------------------------------------------------------------ */
+
+static void *
+grow(void *p, size_t n, size_t size)
+{
+	return cli_realloc(p, n + 1, size);
+}
+
+static bool
+is_key(struct str s)
+{
+	if (!s.len || s.p[0] < 'a' || s.p[0] > 'z')
+		return false;
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.p[i];
+		bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+		bool digit = c >= '0' && c <= '9';
+		if (!letter && !digit && c != '_' && c != '-' && c != '.')
+			return false;
+	}
+	return true;
+}
+
+/* What only reading the data can say. */
+static bool
+is_ours(struct str key)
+{
+	static const char *const list[] = { "dtype", "shape", "bytes", "hash",
+		"canon", "shardsum", "unit", "rows", "tiles", "slice", "left",
+		"min", "max", "mean", "nan", "inf", "zero", "vtype", "value",
+		"file", "seq", "occ", "storage", "global", "offset", NULL };
+	for (int i = 0; list[i]; i++)
+		if (str_is(key, list[i]))
+			return true;
+	return false;
+}
+
+static void
+add_label(struct settings *s, const struct opt_state *opt)
+{
+	struct str value = str_c(opt->arg), key;
+	str_cut(&value, '=', &key);
+	if (!value.p || !is_key(key))
+		cli_usage("option %s: expected KEY=VALUE, found \"%s\"",
+		    opt->name, opt->arg);
+	if (is_ours(key))
+		cli_usage("option %s: \"%.*s\" is what fpdump finds out",
+		    opt->name, STR_ARG(key));
+	struct dump_how *d = &s->dump;
+	for (size_t i = 0; i < d->nlabels; i++)
+		if (str_same(d->label[i].key, key))
+			cli_usage("option %s: \"%.*s\" is given twice",
+			    opt->name, STR_ARG(key));
+	if (d->nlabels >= REC_FIELDS_MAX / 4)
+		cli_usage("option %s: more than %d labels", opt->name,
+		    REC_FIELDS_MAX / 4);
+	struct fp_label *l =
+	    grow((void *)d->label, d->nlabels, sizeof *d->label);
+	l[d->nlabels++] = (struct fp_label){ key, value };
+	d->label = l;
+}
+
+static void
+add_slice(struct settings *s, const struct opt_state *opt)
+{
+	struct fingerprint_how *p = &s->dump.print;
+	struct err e;
+	struct slice *list =
+	    grow((void *)p->slice, p->nslices, sizeof *p->slice);
+	p->slice = list;
+	if (slice_parse(&list[p->nslices++], str_c(opt->arg), &e))
+		cli_usage("option %s: %s", opt->name, e.msg);
+}
+
+static void
+set_shape(struct settings *s, const struct opt_state *opt)
+{
+	struct tensor_hints *h = &s->dump.hints;
+	uint64_t *dim = cli_alloc(TENSOR_NDIM_MAX, sizeof *dim);
+	size_t n;
+	struct err e;
+	if (fp_shape(str_c(opt->arg), dim, TENSOR_NDIM_MAX, &n, &e))
+		cli_usage("option %s: %s", opt->name, e.msg);
+	free((void *)h->shape);
+	h->shape = dim;
+	h->ndim = (unsigned)n;
+}
+
+static void
+set_dtype(struct settings *s, const struct opt_state *opt)
+{
+	s->dump.hints.dtype = dtype_find(str_c(opt->arg));
+	if (!s->dump.hints.dtype)
+		cli_usage(
+		    "option %s: no element type \"%s\"", opt->name, opt->arg);
+}
+
+static void
+set_hash(struct settings *s, const struct opt_state *opt)
+{
+	bool mix = !strcmp(opt->arg, "mix64");
+	if (!mix && strcmp(opt->arg, "xxh3-128"))
+		cli_usage("option %s: expected xxh3-128 or mix64, found \"%s\"",
+		    opt->name, opt->arg);
+	s->dump.print.digest.mix64 = mix;
+}
+
+static void
+set_format(struct settings *s, const struct opt_state *opt)
+{
+	s->live = !strcmp(opt->arg, "live");
+	s->records = !strcmp(opt->arg, "records");
+	if (s->live || s->records)
+		return;
+	if (tensor_format_find(opt->arg)) {
+		s->dump.hints.format = opt->arg;
+		return;
+	}
+	struct buf b = { 0 };
+	for (const struct tensor_format *f = tensor_formats; f->name; f++)
+		buf_printf(&b, "%s, ", f->name);
+	buf_puts(&b, "live or records");
+	cli_usage("option %s: expected %s, found \"%s\"", opt->name,
+	    buf_cstr(&b), opt->arg);
+}
+
+static void
+set_steps(struct settings *s, const struct opt_state *opt)
+{
+	struct err e;
+	if (select_steps(&s->dump.select, str_c(opt->arg), &e))
+		cli_usage("option %s: %s", opt->name, e.msg);
+}
+
+static unsigned
+processors(void)
+{
+	long n = sysconf(_SC_NPROCESSORS_ONLN);
+	return n < 1 ? 1 : n > JOBS_MAX ? JOBS_MAX : (unsigned)n;
+}
+
+static void
+add_operand(struct settings *s, const char *path)
+{
+	s->operand = grow(s->operand, s->noperands, sizeof *s->operand);
+	char *copy = strdup(path);
+	if (!copy)
+		cli_die("out of memory");
+	s->operand[s->noperands++] = copy;
+}
+
+static void
+add_list(struct settings *s, const char *path)
+{
+	size_t n;
+	char **names = cli_names(path, &n);
+	for (size_t i = 0; i < n; i++)
+		add_operand(s, names[i]);
+	cli_names_free(names, n);
+}
+
+static void
+check_combinations(struct settings *s)
+{
+	const struct tensor_hints *h = &s->dump.hints;
+	if (h->shape && !h->dtype)
+		cli_usage("--shape goes with --dtype");
+	if (h->dtype && h->chunk)
+		cli_usage("--dtype and --chunk exclude each other");
+	if (s->libs && !s->host)
+		cli_usage("--libs goes with --host");
+	if (s->sum && (s->host || s->check))
+		cli_usage("-F sum goes with files");
+	if (s->check && (s->host || s->records || s->live))
+		cli_usage("-c checks files");
+}
+
+/* One option of ours; false: it is one that all commands share. */
+static bool
+own_option(struct settings *s, int id, const struct opt_state *opt)
+{
+	struct dump_how *d = &s->dump;
+	struct digest_how *g = &d->print.digest;
+	switch (id) {
+	case 't':
+		set_format(s, opt);
+		return true;
+	case DTYPE:
+		set_dtype(s, opt);
+		return true;
+	case SHAPE:
+		set_shape(s, opt);
+		return true;
+	case SKIP:
+		d->hints.skip = cli_size(opt, 0, INT64_MAX);
+		return true;
+	case CHUNK:
+		d->hints.chunk = cli_size(opt, 1, INT64_MAX);
+		return true;
+	case STEP:
+		d->hints.step = str_c(opt->arg);
+		return true;
+	case 'l':
+		add_label(s, opt);
+		return true;
+	case STEPS:
+		set_steps(s, opt);
+		return true;
+	case SELECT:
+		d->select.glob = grow((void *)d->select.glob, d->select.nglobs,
+		    sizeof *d->select.glob);
+		d->select.glob[d->select.nglobs++] = opt->arg;
+		return true;
+	case SLICE:
+		add_slice(s, opt);
+		return true;
+	case HASH:
+		set_hash(s, opt);
+		return true;
+	case SHARDSUM:
+		g->unit = cli_size(opt, 1, INT64_MAX);
+		return true;
+	case ROWS:
+		g->rows = true;
+		return true;
+	case TILES:
+		g->tiles = (unsigned)cli_u64(opt, 1, DIGEST_TILES_MAX);
+		return true;
+	case STATS:
+		g->stats = true;
+		return true;
+	case CANON:
+		g->canon = true;
+		return true;
+	case 'c':
+		s->check = opt->arg;
+		return true;
+	case HOST:
+		s->host = true;
+		return true;
+	case LIBS:
+		s->libs = opt->arg;
+		return true;
+	case 'j':
+		d->jobs = (unsigned)cli_u64(opt, 0, JOBS_MAX);
+		d->jobs = d->jobs ? d->jobs : processors();
+		return true;
+	case OPT_FILES0:
+		add_list(s, opt->arg);
+		return true;
+	case OPT_OPERAND:
+		add_operand(s, opt->arg);
+		return true;
+	case 'F':
+		s->sum = !strcmp(opt->arg, "sum");
+		return s->sum;
+	}
+	return false;
+}
+
+static void
+parse(struct settings *s, int argc, char **argv)
+{
+	struct opt_state opt;
+	int id;
+	opt_start(&opt, options, argc, argv);
+	while ((id = opt_next(&opt)) != OPT_END)
+		if (!own_option(s, id, &opt))
+			cli_common(&s->common, id, &opt, usage, summary);
+	cli_common_done(&s->common, "fp");
+	check_combinations(s);
+}
+
+static void
+settings_free(struct settings *s)
+{
+	for (size_t i = 0; i < s->noperands; i++)
+		free(s->operand[i]);
+	free(s->operand);
+	free((void *)s->dump.label);
+	free((void *)s->dump.print.slice);
+	free((void *)s->dump.hints.shape);
+	free(s->dump.select.glob);
+}
+
+/* ---- input -------------------------------------------------------------- */
+
+static bool
+is_stdin(const char *operand)
+{
+	return !strcmp(operand, "-");
+}
+
+static void
+warn_skip(void *user, const char *path, const struct err *e)
+{
+	(void)user;
+	cli_warn_err(path, e);
+}
+
+/* Standard input that is neither a live stream nor records. */
+static void
+dump_stdin(struct rec_out *o, const struct settings *s, struct src *src,
+    struct outcome *out)
+{
+	struct err e;
+	char byte;
+	size_t n;
+	if (src_read_next(src, 0, &byte, 1, &n, &e)) {
+		cli_warn_err("standard input", &e);
+		out->unread++;
+	} else if (!n && !s->dump.hints.format) {
+		cli_warn("standard input: empty");
+		out->unread++;
+	} else if (dump_src(o, src, "-", &s->dump, &out->count, &e)) {
+		cli_die_err("standard input", &e);
+	}
+}
+
+static void
+dump_operands(struct rec_out *o, const struct settings *s, struct outcome *out)
+{
+	struct walk w = { .skip = warn_skip };
+	struct err e;
+	for (size_t i = 0; i < s->noperands; i++)
+		if (walk_add(&w, s->operand[i], &e)) {
+			cli_warn_err(s->operand[i], &e);
+			out->unread++;
+		}
+	out->count.skipped += w.skipped;
+	if (dump_files(o, w.file, w.n, &s->dump, &out->count, &e))
+		cli_die("%s", e.msg);
+	walk_close(&w);
+}
+
+static void
+copy_operand(struct rec_out *o, const struct settings *s, const char *path,
+    struct outcome *out)
+{
+	struct src *src;
+	struct err e;
+	int r = is_stdin(path)
+		    ? src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e)
+		    : src_open(&src, path, cli_tmpdir(), 0, &e);
+	if (!r) {
+		records_copy(o, s, src, path, out);
+		return;
+	}
+	cli_warn_err(path, &e);
+	out->unread++;
+}
+
+/* Is the first operand a record stream? Then all have to be. */
+static bool
+is_records(const struct settings *s)
+{
+	struct src *src;
+	struct stat st;
+	const char *path = s->operand[0];
+	if (s->records)
+		return true;
+	/* Opening a FIFO to look at it would take its beginning away. */
+	if (s->dump.hints.format || stat(path, &st) || !S_ISREG(st.st_mode) ||
+	    src_open(&src, path, cli_tmpdir(), 0, NULL))
+		return false;
+	bool yes = records_probe(src);
+	src_close(src);
+	return yes;
+}
+
+/* One of the ways in which standard input can be meant. */
+static bool
+from_stdin(struct rec_out *o, struct settings *s, struct outcome *out)
+{
+	struct src *src;
+	struct stat st;
+	struct err e;
+	if (src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e)) {
+		cli_warn_err("standard input", &e);
+		out->unread++;
+		head_write(o, s, "set", false);
+		return false;
+	}
+	bool forced = s->dump.hints.format || s->live || s->records;
+	if (s->records || (!forced && records_probe(src))) {
+		records_copy(o, s, src, "standard input", out);
+		return true;
+	}
+	bool live = live_probe(s, src);
+	bool recorder = live_is_framed(src) && !fstat(STDIN_FILENO, &st) &&
+			!S_ISREG(st.st_mode);
+	s->dump.exec = live || dump_is_series(&s->dump.hints);
+	head_write(o, s, s->dump.exec ? "exec" : "set", recorder);
+	if (live)
+		live_dump(o, s, src, out);
+	else
+		dump_stdin(o, s, src, out);
+	src_close(src);
+	return false;
+}
+
+/* True if the input was records, whose ends are written already. */
+static bool
+dump(struct rec_out *o, struct settings *s, struct outcome *out)
+{
+	size_t dashes = 0;
+	for (size_t i = 0; i < s->noperands; i++)
+		dashes += is_stdin(s->operand[i]);
+	if (s->host) {
+		host_dump(o, s, out);
+		return false;
+	}
+	if (!s->noperands || (dashes && s->noperands == 1))
+		return from_stdin(o, s, out);
+	if (is_records(s)) {
+		for (size_t i = 0; i < s->noperands; i++)
+			copy_operand(o, s, s->operand[i], out);
+		return true;
+	}
+	if (dashes)
+		cli_usage("standard input stands alone, not among files");
+	s->dump.exec = dump_is_series(&s->dump.hints);
+	head_write(o, s, s->dump.exec ? "exec" : "set", false);
+	dump_operands(o, s, out);
+	return false;
+}
+
+static int
+status_of(const struct outcome *out)
+{
+	bool lacks = out->count.skipped || out->unread || out->filtered;
+	if (lacks && !out->count.records)
+		return STATUS_NONE;
+	return lacks ? STATUS_UNKNOWN : STATUS_CLEAN;
+}
+
+static int
+finish(struct rec_out *o, const struct settings *s, bool records, int status,
+    uint64_t skipped)
+{
+	struct err e;
+	int form = s->common.how.form;
+	bool ended = records && (form == REC_LINES || form == REC_JSON);
+	int r = ended ? rec_out_flush(o, &e)
+		      : rec_out_finish(o, NULL, status, skipped, &e);
+	if (r)
+		cli_warn_err(
+		    s->common.output ? s->common.output : "standard output",
+		    &e);
+	return r;
+}
+
+static int
+run(struct settings *s)
+{
+	struct outcome out = { 0 };
+	struct cli_out file;
+	struct rec_out *o;
+	struct err e;
+	cli_out_open(&file, s->common.output, false);
+	if (rec_out_open(&o, file.fd, &s->common.how, &e))
+		cli_die_err("output", &e);
+	bool records = dump(o, s, &out);
+	int status = status_of(&out);
+	uint64_t skipped = out.count.skipped + out.unread;
+	int r = finish(o, s, records, status, skipped);
+	rec_out_close(o);
+	if (cli_out_close(&file, !r) || r)
+		status = STATUS_NONE;
+	cli_prom(&s->common, NULL, NULL, NULL, status, skipped);
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct settings s = { .dump.jobs = 1 };
+	cli_start("fpdump");
+	s.dump.left_out = warn_left_out;
+	s.dump.hints.dirfd = -1;
+	parse(&s, argc, argv);
+	if (!s.noperands && !s.host && !s.check)
+		cli_need_input();
+	s.dump.hints.tmpdir = cli_tmpdir();
+	int status = s.sum ? sum_main(&s) : run(&s);
+	settings_free(&s);
+	return status;
+}

@@ -1,0 +1,164 @@
+/*
+ * Records in, a selection of them out: a whole stream gives a whole stream,
+ * one that is not whole gives one without its end.
+ */
+#include "fpdump.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PROBE = 64, ENOUGH = 16 };
+
+/* What the ends of an input said, for the ends of the selection. */
+struct ends {
+	uint64_t n, skipped, lost;
+	int status;
+	char result[32]; /* of the only one */
+};
+
+/* Waits for no more than it takes to see. */
+bool
+records_probe(struct src *src)
+{
+	char head[PROBE];
+	size_t have = 0, n;
+	do {
+		if (src_read_next(
+			src, have, head + have, sizeof head - have, &n, NULL))
+			return false;
+		have += n;
+		if (have && (head[0] < 'a' || head[0] > 'z'))
+			return false;
+	} while (n && have < ENOUGH);
+	return rec_probe(head, have);
+}
+
+static int
+take_end(struct ends *t, const struct rec *r, struct err *e)
+{
+	uint64_t status = 0, skipped = 0, lost = 0;
+	int err = rec_u64_of(r, "status", &status, e);
+	if (!err)
+		err = rec_u64_of(r, "skipped", &skipped, e);
+	if (!err)
+		err = rec_u64_of(r, "lost", &lost, e);
+	struct str result = rec_text_of(r, "result");
+	t->status = t->n ? status_worse(t->status, (int)status) : (int)status;
+	t->n++;
+	t->skipped += skipped;
+	t->lost += lost;
+	t->result[0] = 0;
+	if (t->n == 1 && result.len < sizeof t->result) {
+		memcpy(t->result, result.len ? result.p : "", result.len);
+		t->result[result.len] = 0;
+	}
+	return err;
+}
+
+/* A fingerprint or scalar: passed on as it is unless labels are added. */
+static int
+take_record(struct rec_out *o, const struct settings *s, const struct rec *r,
+    struct outcome *out, struct err *e)
+{
+	static struct fp_label label[REC_FIELDS_MAX];
+	const struct dump_how *how = &s->dump;
+	if (how->nlabels) {
+		struct fp f;
+		int err = fp_parse(&f, r, label, e);
+		return err ? err : dump_record(o, &f, how, &out->count, e);
+	}
+	if (!select_name(&how->select, rec_text_of(r, "name")) ||
+	    !select_step(&how->select, rec_text_of(r, "step")))
+		return 0;
+	rec_copy(o, r);
+	out->count.records++;
+	return 0;
+}
+
+static int
+take(struct rec_out *o, const struct settings *s, const struct rec *r,
+    struct ends *ends, struct outcome *out, struct err *e)
+{
+	if (str_is(r->type, "end"))
+		return take_end(ends, r, e);
+	if (fp_is(r))
+		return take_record(o, s, r, out, e);
+	rec_copy(o, r);
+	return 0;
+}
+
+/* As many ends as there were heads; the first has all the records. */
+static void
+write_ends(struct rec_out *o, const struct ends *t)
+{
+	for (uint64_t i = 0; i < t->n; i++) {
+		if (i == 0 && t->lost)
+			rec_out_lost(o, t->lost);
+		rec_out_end(o, t->n == 1 && t->result[0] ? t->result : NULL,
+		    i ? STATUS_CLEAN : t->status, i ? 0 : t->skipped);
+	}
+}
+
+static void
+close_input(struct rec_out *o, const struct rec_in *in, const char *name,
+    const struct ends *ends, struct outcome *out)
+{
+	const struct rec_totals *t = rec_in_totals(in);
+	switch (rec_totals_state(t)) {
+	case REC_COMPLETE:
+		if (!t->bad) {
+			write_ends(o, ends);
+			break;
+		}
+		cli_warn("%s: %" PRIu64 " bad lines: the selection has no end "
+			 "record",
+		    name, t->bad);
+		out->filtered = true;
+		break;
+	case REC_TYPED:
+		break;
+	case REC_FILTERED:
+		cli_warn("%s: records or ends are missing: the selection has "
+			 "no end record either",
+		    name);
+		out->filtered = true;
+		break;
+	case REC_ALTERED:
+		cli_warn("%s: changed after it was written: the selection "
+			 "has no end record",
+		    name);
+		out->filtered = true;
+		break;
+	}
+	out->count.skipped += t->bad;
+}
+
+void
+records_copy(struct rec_out *o, const struct settings *s, struct src *src,
+    const char *name, struct outcome *out)
+{
+	static struct rec r; /* 8 KiB and more: not on the stack */
+	struct ends ends = { 0 };
+	struct rec_in *in;
+	struct err e;
+	if (rec_in_open(&in, src, &e))
+		cli_die_err(name, &e);
+	for (;;) {
+		int got = rec_in_next(in, &r, &e);
+		if (got == 0)
+			break;
+		int err = got < 0 ? got : take(o, s, &r, &ends, out, &e);
+		if (err && got > 0)
+			rec_in_bad(in);
+		if (err)
+			cli_warn_err(name, &e);
+		if (got == SE_EUNSUP || got == SE_ENOMEM) {
+			out->filtered = true;
+			out->count.skipped++;
+			break;
+		}
+	}
+	close_input(o, in, name, &ends, out);
+	rec_in_close(in);
+}

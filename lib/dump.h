@@ -1,0 +1,70 @@
+/*
+ * Files to fp and scalar records, with several threads. The records of all
+ * files together are sorted by name (then file, then place in it), so that
+ * the output does not depend on threads, and two sets can be merged; only
+ * formats that may be endless (tables, chunks) are written as they come.
+ */
+#ifndef DUMP_H
+#define DUMP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "fingerprint.h"
+#include "fp.h"
+#include "rec.h"
+#include "select.h"
+#include "tensor.h"
+#include "walk.h"
+
+struct dump_how {
+	struct fingerprint_how print;
+	struct tensor_hints hints; /* dirfd and dir are filled in here */
+	struct select select;
+	const struct fp_label *label; /* set in every record */
+	size_t nlabels;
+	unsigned jobs;     /* threads, at least 1 */
+	const char *alone; /* name of an unnamed tensor of a file operand;
+			      NULL: the file's */
+	bool exec;         /* number the records: seq */
+	/* Hears of a file or tensor left out. Never from two threads at once.
+	 */
+	void (*left_out)(void *user, const char *file, const struct err *e);
+	void *user;
+};
+
+struct dump_count {
+	uint64_t records, bytes;
+	uint64_t skipped; /* files and tensors left out */
+	uint64_t unread;  /* files nothing came of */
+	uint64_t seq;
+};
+
+/*
+ * Fingerprints the files and writes their records: no head and no end.
+ * SE_ENOMEM and the like if the whole cannot go on; what is wrong with a file
+ * goes to `left_out`.
+ */
+int dump_files(struct rec_out *o, const struct walk_file *file, size_t n,
+    const struct dump_how *how, struct dump_count *count, struct err *e);
+
+/*
+ * The same for one source that is open, borrowed: standard input. `name` is
+ * for messages and for unnamed tensors.
+ */
+int dump_src(struct rec_out *o, struct src *src, const char *name,
+    const struct dump_how *how, struct dump_count *count, struct err *e);
+
+/*
+ * Labels, selection and numbers of one record that is otherwise filled, then
+ * the record. Counts it, unless it is not wanted.
+ */
+int dump_record(struct rec_out *o, struct fp *f, const struct dump_how *how,
+    struct dump_count *count, struct err *e);
+
+/* Will these hints give a series (a table, lines), whose order counts? */
+bool dump_is_series(const struct tensor_hints *h);
+
+#endif
