@@ -21,10 +21,24 @@ enum { NAMES_MAX = 64 << 20 }; /* bytes in a --files0-from list */
 /* Set once at the start of main, for messages. */
 static const char *command = "straightedge";
 
+/*
+ * A file opened while a standard descriptor is closed would take its place and
+ * receive what is meant for it. Put something there that refuses.
+ */
+static void
+fill_standard_descriptors(void)
+{
+	static const int mode[] = { O_WRONLY, O_RDONLY, O_RDONLY };
+	for (int fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) < 0)
+			open("/dev/null", mode[fd]);
+}
+
 void
 cli_start(const char *name)
 {
 	command = name;
+	fill_standard_descriptors();
 }
 
 const char *
@@ -75,6 +89,17 @@ cli_warn(const char *fmt, ...)
 	va_end(ap);
 }
 
+/* Who asked for --prom, until the metrics are written. */
+static const struct cli_common *prom_wanted;
+
+static _Noreturn void
+end_without_verdict(void)
+{
+	if (prom_wanted)
+		cli_prom(prom_wanted, NULL, NULL, NULL, STATUS_NONE, 0);
+	exit(STATUS_NONE);
+}
+
 void
 cli_die(const char *fmt, ...)
 {
@@ -82,7 +107,7 @@ cli_die(const char *fmt, ...)
 	va_start(ap, fmt);
 	say(fmt, ap);
 	va_end(ap);
-	exit(STATUS_NONE);
+	end_without_verdict();
 }
 
 /* "LINE: reason" goes on without a blank: file:LINE: reason. */
@@ -113,7 +138,7 @@ cli_usage(const char *fmt, ...)
 	say(fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "usage: see %s --help\n", command);
-	exit(STATUS_NONE);
+	end_without_verdict();
 }
 
 void *
@@ -251,6 +276,7 @@ cli_common(struct cli_common *c, int id, const struct opt_state *s,
 		return true;
 	case OPT_PROM:
 		c->prom = s->arg;
+		prom_wanted = c;
 		return true;
 	case OPT_PROGRESS:
 		c->progress = true;
@@ -520,6 +546,7 @@ void
 cli_prom(const struct cli_common *c, const char *job, const char *result,
     const char *reason, int status, uint64_t skipped)
 {
+	prom_wanted = NULL;
 	if (!c->prom)
 		return;
 	struct buf b = { 0 };

@@ -98,8 +98,10 @@ int cli_out_close(struct cli_out *o, bool keep);
 int cli_said(void);
 
 /*
- * Metrics for node-exporter's textfile collector, written atomically; also to
- * be called when the command fails. `job` may be NULL.
+ * Metrics for node-exporter's textfile collector, written atomically. To be
+ * called on every way out of main; cli_die and cli_usage do it themselves
+ * (`*c` must still be there). `job` may be NULL. If it cannot write it says so
+ * and the status stays what it was.
  */
 void cli_prom(const struct cli_common *c, const char *job, const char *result,
     const char *reason, int status, uint64_t skipped);

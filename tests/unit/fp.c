@@ -45,7 +45,7 @@ test_round_trip(void)
 	char name[] = "/tmp/fp-test.XXXXXX", back[2048];
 	int fd = mkstemp(name);
 	unlink(name);
-	struct rec_out *o;
+	struct rec_out *o = NULL;
 	struct rec_how how = { 0 };
 	struct err e;
 	CHECK(fd >= 0 && rec_out_open(&o, fd, &how, &e) == 0);
