@@ -4,8 +4,8 @@
 Writes every boundary of every step to standard output as live tensors
 (a line "@ TAB key=value ..." and one .npy image each), for fpdump:
 
-    make.py              | fpdump --tiles 8 -z -o good.fp.gz -
-    make.py --flip       | fpdump --tiles 8 -z -o bad.fp.gz -
+    make.py        | fpdump -z -o good.fp.gz -
+    make.py --flip | fpdump -z -o bad.fp.gz -
 
 --flip turns over one bit (bit 20, a mantissa bit) of one element of one
 gradient at step 37. --loss FILE writes the loss as CSV, --save DIR the
