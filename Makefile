@@ -123,6 +123,8 @@ $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libse.a
 	$(link)
 $(BUILD)/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/libse.a
 	$(link)
+$(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libse.a
+	$(link)
 # A fuzz target with a main that feeds it the corpus, cut and damaged.
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/fuzz_%.o \
 		$(BUILD)/tests/fuzz/replay.o $(BUILD)/libse.a
@@ -177,7 +179,8 @@ check-%: all
 demo: all
 	BUILD=$(BUILD) tests/demo/run
 
-bench: all $(TOOLS)
+BENCHES = $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
+bench: all $(BENCHES)
 	BUILD=$(BUILD) tests/bench/run
 
 # ---- what else a user types
