@@ -58,7 +58,7 @@ BATS = $(wildcard tests/*.bats)
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wno-unused-parameter
 # No path of the build machine in the outputs.
-PREFIXMAP = -ffile-prefix-map=$(CURDIR)=.
+PREFIXMAP = -ffile-prefix-map='$(CURDIR)'=.
 ALLCFLAGS = -std=c11 -D_XOPEN_SOURCE=700 -D_FILE_OFFSET_BITS=64 \
 	-DVERSION='"$(VERSION)"' -iquote lib -include lib/banned.h \
 	$(PREFIXMAP) -fPIC -pthread $(WARN) $(CPPFLAGS) $(CFLAGS)

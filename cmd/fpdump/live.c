@@ -205,9 +205,9 @@ place_shard(struct live *l, struct tensor *t, struct err *e)
 	size_t n, m;
 	uint64_t *dim =
 	    arena_array(&l->arena, 2 * TENSOR_NDIM_MAX, sizeof *dim);
-	uint64_t *global = dim, *offset = dim + TENSOR_NDIM_MAX;
 	if (!dim)
 		return err_mem(e);
+	uint64_t *global = dim, *offset = dim + TENSOR_NDIM_MAX;
 	int r = fp_shape(p->global, global, TENSOR_NDIM_MAX, &n, e);
 	if (!r)
 		r = fp_shape(p->offset, offset, TENSOR_NDIM_MAX, &m, e);
