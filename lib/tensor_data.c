@@ -6,19 +6,24 @@
  * filled by runs along the dimension that is densest in the file, so that a
  * Fortran array costs long reads and one transposition in the cache.
  */
+#define _GNU_SOURCE /* MADV_HUGEPAGE */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "num.h"
 #include "tensor.h"
 
 enum {
-	STAGE = 64 << 10,   /* one tile while it is turned */
-	TILE = 64,          /* bytes of a tile's row: one cache line */
+	STAGE = 1 << 20,    /* what is read before it is turned */
+	TILE = 128,         /* bytes of a tile's row: two cache lines */
+	GAP = 4 << 10,      /* reading over so much is cheaper than a call */
+	GAP_RATIO = 8,      /* or so many times what is wanted */
 	RUN_GOOD = 4 << 10, /* runs longer than this gain nothing */
 	RUN_POOR = 128,     /* shorter than this is worth more memory */
+	HUGE_PAGE = 2 << 20,
 	PANEL_MAX = 16 << 20,
 	PANEL_MAX_POOR = 64 << 20,
 };
@@ -34,7 +39,7 @@ struct gather {
 	struct src *spool; /* copy of a forward source, or NULL */
 	struct view v;
 	size_t size; /* of an element */
-	unsigned char *panel, *stage, *span;
+	unsigned char *panel, *stage;
 	size_t panel_size, stage_size;
 };
 
@@ -249,136 +254,265 @@ read_raw(
 	return fetch(g->t, off, to, len, e);
 }
 
-/* n elements `step` bytes apart, packed to `to`. */
-static int
-read_run(const struct gather *g, uint64_t off, uint64_t step, size_t n,
-    unsigned char *to, struct err *e)
+enum { SIDE = 16 }; /* rows of a tile that is turned in the cache */
+
+/*
+ * to[x][y] = from[x, y]: nx rows of ny elements, which lie xstep and ystep
+ * apart in `from`; rows of `to` are `pitch` bytes apart. ny elements are at
+ * most TILE bytes. They are put together first and stored a row at a time:
+ * `to` is far away, and single elements would fill the store buffer.
+ */
+static inline void
+turn_tile(const unsigned char *from, size_t xstep, size_t ystep, size_t nx,
+    size_t ny, size_t size, unsigned char *to, size_t pitch)
 {
-	size_t size = g->size;
-	if (step == size || n == 1)
-		return read_raw(g, off, to, n * size, e);
-	if (step == 0) {
-		int r = read_raw(g, off, to, size, e);
-		for (size_t i = 1; !r && i < n; i++)
-			memcpy(to + i * size, to, size);
-		return r;
+	unsigned char tile[SIDE * TILE];
+	for (size_t x = 0; x < nx; x += SIDE) {
+		size_t n = nx - x < SIDE ? nx - x : SIDE;
+		for (size_t y = 0; y < ny; y++)
+			for (size_t i = 0; i < n; i++)
+				memcpy(tile + i * TILE + y * size,
+				    from + (x + i) * xstep + y * ystep, size);
+		for (size_t i = 0; i < n; i++)
+			memcpy(
+			    to + (x + i) * pitch, tile + i * TILE, ny * size);
 	}
-	/* Several at a time as long as the gaps are small. */
-	size_t many = step < g->stage_size
-			  ? 1 + (g->stage_size - size) / (size_t)step
-			  : 1;
-	for (size_t i = 0; i < n; i += many) {
-		size_t k = n - i < many ? n - i : many;
-		size_t len = (k - 1) * (size_t)step + size;
-		int r = read_raw(g, off + i * step, g->span, len, e);
+}
+
+static void
+turn(const unsigned char *from, size_t xstep, size_t ystep, size_t nx,
+    size_t ny, size_t size, unsigned char *to, size_t pitch)
+{
+	if (ny == 1 && xstep == size && pitch == size) {
+		memcpy(to, from, nx * size);
+		return;
+	}
+	size_t most = size < TILE ? TILE / size : 1;
+	for (size_t y = 0; y < ny; y += most) {
+		const unsigned char *p = from + y * ystep;
+		unsigned char *q = to + y * size;
+		size_t n = ny - y < most ? ny - y : most;
+		/* A constant size makes the copies single moves. */
+		if (size == 4)
+			turn_tile(p, xstep, ystep, nx, n, 4, q, pitch);
+		else if (size == 2)
+			turn_tile(p, xstep, ystep, nx, n, 2, q, pitch);
+		else if (size == 8)
+			turn_tile(p, xstep, ystep, nx, n, 8, q, pitch);
+		else if (size == 1)
+			turn_tile(p, xstep, ystep, nx, n, 1, q, pitch);
+		else if (size <= TILE)
+			turn_tile(p, xstep, ystep, nx, n, size, q, pitch);
+		else
+			for (size_t x = 0; x < nx; x++)
+				memcpy(q + x * pitch, p + x * xstep, size);
+	}
+}
+
+/*
+ * Up to three dimensions that are handled at once: f, the densest in the
+ * file; c, the last, densest in the output; g, which lies next to f in the
+ * file so that one read gets many runs. c may be the same as f (then nc is 1)
+ * or as g (then `joined`).
+ */
+struct block {
+	size_t nf, ng, nc;
+	uint64_t fstep, gstep, cstep; /* bytes apart in the file */
+	size_t fpitch, gpitch;        /* and in the output; of c: size */
+	bool joined;
+};
+
+/* How a block is cut to fit the stage. */
+struct cut {
+	size_t nf, ng, nc; /* of each at a time */
+	size_t xstep;      /* of f in the stage */
+	size_t row;        /* bytes of the stage from one c to the next */
+};
+
+static size_t
+span_of(size_t n, uint64_t step, size_t one)
+{
+	return (n - 1) * (size_t)step + one;
+}
+
+/* How many spans of `one` bytes, `step` apart, are no longer than `max`. */
+static size_t
+spans_in(size_t n, uint64_t step, size_t one, size_t max)
+{
+	if (one >= max || step == 0)
+		return one >= max ? 1 : n;
+	uint64_t fit = 1 + (max - one) / step;
+	return fit < n ? (size_t)fit : n;
+}
+
+/* Is it cheaper to read over the gaps between runs than to skip them? */
+static bool
+dense(uint64_t step, size_t run)
+{
+	return step <= (uint64_t)run * GAP_RATIO || step <= run + GAP;
+}
+
+static struct cut
+cut_block(const struct gather *g, const struct block *b)
+{
+	size_t size = g->size, budget = g->stage_size;
+	struct cut k = { .ng = 1, .nc = 1 };
+	if (b->nc > 1 && !b->joined) {
+		k.nc = size < TILE ? TILE / size : 1;
+		/* Rows a power of two apart would share cache sets. */
+		budget = budget / k.nc - TILE;
+	}
+	bool raw = dense(b->fstep, size);
+	k.xstep = raw ? (size_t)b->fstep : size;
+	k.nf = spans_in(b->nf, k.xstep, size, budget);
+	size_t run = span_of(k.nf, k.xstep, size);
+	bool whole = raw && k.nf == b->nf;
+	if (whole && b->ng > 1 && dense(b->gstep, run))
+		k.ng = spans_in(b->ng, b->gstep, run, budget);
+	if (b->joined)
+		k.nc = spans_in(b->nc, b->cstep, run, budget);
+	k.row = b->joined ? (size_t)b->cstep : budget + TILE;
+	return k;
+}
+
+/* nf elements and their neighbours, as they lie or, if far apart, packed. */
+static int
+read_runs(const struct gather *g, const struct block *b, const struct cut *k,
+    uint64_t off, size_t nf, size_t len, unsigned char *to, struct err *e)
+{
+	if (k->xstep == b->fstep)
+		return read_raw(g, off, to, len, e);
+	int r = 0;
+	for (size_t i = 0; !r && i < nf; i++)
+		r = read_raw(
+		    g, off + i * b->fstep, to + i * g->size, g->size, e);
+	return r;
+}
+
+/* One stageful: nf, ng and nc elements of a block. */
+static int
+fill_cut(const struct gather *g, const struct block *b, const struct cut *k,
+    const struct cut *n, uint64_t off, unsigned char *out, struct err *e)
+{
+	size_t len = span_of(n->nf, k->xstep, g->size);
+	len = span_of(n->ng, b->gstep, len);
+	if (b->joined)
+		len = span_of(n->nc, b->cstep, len);
+	for (size_t c = 0; c < n->nc; c += b->joined ? n->nc : 1) {
+		int r = read_runs(g, b, k, off + c * b->cstep, n->nf, len,
+		    g->stage + c * k->row, e);
 		if (r)
 			return r;
-		for (size_t j = 0; j < k; j++)
-			memcpy(to + (i + j) * size, g->span + j * (size_t)step,
-			    size);
 	}
+	for (size_t j = 0; j < n->ng; j++)
+		turn(g->stage + j * b->gstep, k->xstep, k->row, n->nf, n->nc,
+		    g->size, out + j * b->gpitch, b->fpitch);
 	return 0;
 }
 
-/* to[x][y] = from[y][x], rows of `to` `pitch` bytes apart. */
-static void
-turn(const unsigned char *from, size_t nx, size_t ny, size_t size,
-    unsigned char *to, size_t pitch)
+static size_t
+least(size_t a, size_t b)
 {
-#define TURN(bytes)                                                         \
-	for (size_t x = 0; x < nx; x++)                                     \
-		for (size_t y = 0; y < ny; y++)                             \
-	memcpy(to + x * pitch + y * (bytes), from + (y * nx + x) * (bytes), \
-	    (bytes))
-	switch (size) {
-	case 1:
-		TURN(1);
-		break;
-	case 2:
-		TURN(2);
-		break;
-	case 4:
-		TURN(4);
-		break;
-	case 8:
-		TURN(8);
-		break;
-	default:
-		TURN(size);
-	}
-#undef TURN
+	return a < b ? a : b;
 }
 
-/* A plane: `nf` elements `fstep` apart, for each of `nc` last indices. */
-struct plane {
-	size_t nf, nc;
-	uint64_t fstep, cstep;
-	size_t pitch; /* output bytes from one f to the next */
-};
-
 static int
-fill_plane(const struct gather *g, const struct plane *p, uint64_t off,
+fill_block(const struct gather *g, const struct block *b, uint64_t off,
     unsigned char *out, struct err *e)
 {
-	size_t size = g->size;
-	size_t tile = size < TILE ? TILE / size : 1;
-	size_t piece = g->stage_size / (tile * size);
-	for (size_t f = 0; f < p->nf; f += piece) {
-		size_t nf = p->nf - f < piece ? p->nf - f : piece;
-		for (size_t c = 0; c < p->nc; c += tile) {
-			size_t nc = p->nc - c < tile ? p->nc - c : tile;
-			for (size_t i = 0; i < nc; i++) {
-				int r = read_run(g,
-				    off + f * p->fstep + (c + i) * p->cstep,
-				    p->fstep, nf, g->stage + i * nf * size, e);
+	struct cut k = cut_block(g, b), n;
+	for (size_t f = 0; f < b->nf; f += k.nf) {
+		n.nf = least(b->nf - f, k.nf);
+		for (size_t j = 0; j < b->ng; j += k.ng) {
+			n.ng = least(b->ng - j, k.ng);
+			for (size_t c = 0; c < b->nc; c += k.nc) {
+				n.nc = least(b->nc - c, k.nc);
+				int r = fill_cut(g, b, &k, &n,
+				    off + f * b->fstep + j * b->gstep +
+					c * b->cstep,
+				    out + f * b->fpitch + j * b->gpitch +
+					c * g->size,
+				    e);
 				if (r)
 					return r;
 			}
-			turn(g->stage, nf, nc, size,
-			    out + f * p->pitch + c * size, p->pitch);
 		}
 	}
 	return 0;
 }
 
-/* The dimension whose elements are closest together in the file. */
+/*
+ * The dimension other than `not` whose elements are closest together in the
+ * file; v->n if there is none.
+ */
 static unsigned
-densest(const struct view *v)
+densest(const struct view *v, unsigned not )
 {
-	unsigned best = v->n - 1;
+	unsigned best = v->n;
 	for (unsigned i = 0; i < v->n; i++)
-		if (v->dim[i] > 1 && v->step[i] &&
-		    (!v->step[best] || v->step[i] < v->step[best]))
+		if (i != not &&v->dim[i] > 1 && v->step[i] &&
+		    (best == v->n || v->step[i] < v->step[best]))
 			best = i;
 	return best;
 }
 
-/*
- * Walks all dimensions of the panel but the last and the densest one, and
- * fills a plane (or a run, if they are the same) at each place.
- */
+/* Which dimensions of a view make the block. */
+struct plan {
+	struct block b;
+	unsigned f, g, last;
+};
+
+static struct plan
+make_plan(const struct view *v, const uint64_t *pitch, size_t size)
+{
+	struct plan p = { .last = v->n - 1 };
+	p.f = densest(v, v->n);
+	if (p.f == v->n)
+		p.f = p.last; /* one element for all */
+	p.g = densest(v, p.f);
+	struct block *b = &p.b;
+	*b = (struct block){ .ng = 1,
+		.nc = 1,
+		.nf = (size_t)v->dim[p.f],
+		.fstep = v->step[p.f],
+		.fpitch = (size_t)pitch[p.f] };
+	if (p.f != p.last) {
+		b->nc = (size_t)v->dim[p.last];
+		b->cstep = v->step[p.last];
+	}
+	if (p.g == p.last) {
+		size_t run = span_of(b->nf, b->fstep, size);
+		b->joined = dense(b->fstep, size) && dense(b->cstep, run) &&
+			    run <= STAGE / 2;
+		p.g = v->n;
+	} else if (p.g < v->n) {
+		b->ng = (size_t)v->dim[p.g];
+		b->gstep = v->step[p.g];
+		b->gpitch = (size_t)pitch[p.g];
+	}
+	return p;
+}
+
+/* Walks the dimensions of the panel that are not in the block. */
 static int
 fill_panel(
     const struct gather *g, const struct view *v, uint64_t off, struct err *e)
 {
-	unsigned last = v->n - 1, f = densest(v);
 	uint64_t pitch[TENSOR_NDIM_MAX], at[TENSOR_NDIM_MAX] = { 0 };
 	uint64_t bytes = g->size;
 	for (unsigned i = v->n; i-- > 0;) {
 		pitch[i] = bytes;
 		bytes *= v->dim[i];
 	}
-	struct plane p = { (size_t)v->dim[f], (size_t)v->dim[last], v->step[f],
-		v->step[last], (size_t)pitch[f] };
+	struct plan p = make_plan(v, pitch, g->size);
 	unsigned char *out = g->panel;
 	for (;;) {
-		int r = f == last ? read_run(g, off, p.fstep, p.nf, out, e)
-				  : fill_plane(g, &p, off, out, e);
+		int r = fill_block(g, &p.b, off, out, e);
 		if (r)
 			return r;
 		unsigned i = v->n;
 		while (i-- > 0) {
-			if (i == f || i == last)
+			if (i == p.f || i == p.g || i == p.last)
 				continue;
 			off += v->step[i];
 			out += pitch[i];
@@ -419,7 +553,8 @@ static size_t
 panel_size(const struct gather *g)
 {
 	const struct view *v = &g->v;
-	unsigned f = densest(v);
+	unsigned f = densest(v, v->n);
+	f = f == v->n ? f - 1 : f;
 	uint64_t inner = g->size, want, poor;
 	/* No overflow: the product of all dims fits. */
 	for (unsigned i = f + 1; i < v->n; i++)
@@ -520,6 +655,24 @@ make_seekable(struct gather *g, struct tensor *t, struct err *e)
 	return r == SE_ETRUNC ? cut_short(t, len, e) : r;
 }
 
+/*
+ * Rows of a panel are far apart: with small pages each store would miss the
+ * TLB. The advice may be refused.
+ */
+static unsigned char *
+panel_alloc(size_t n)
+{
+	void *p;
+	if (n < HUGE_PAGE)
+		return malloc(n);
+	if (posix_memalign(&p, HUGE_PAGE, n))
+		return NULL;
+#ifdef MADV_HUGEPAGE
+	madvise(p, n, MADV_HUGEPAGE);
+#endif
+	return p;
+}
+
 static int
 strided_blocks(struct tensor *t, struct gather *g, size_t len,
     tensor_block *block, void *user, struct err *e)
@@ -529,16 +682,13 @@ strided_blocks(struct tensor *t, struct gather *g, size_t len,
 	if (r)
 		return r;
 	g->panel_size = panel_size(g);
-	g->stage_size = STAGE < g->size ? g->size : STAGE;
-	g->panel = malloc(g->panel_size);
+	g->stage_size = STAGE;
+	g->panel = panel_alloc(g->panel_size);
 	g->stage = malloc(g->stage_size);
-	g->span = malloc(g->stage_size);
-	r = g->panel && g->stage && g->span
-		? walk_panels(t, g, len, block, user, e)
-		: err_mem(e);
+	r = g->panel && g->stage ? walk_panels(t, g, len, block, user, e)
+				 : err_mem(e);
 	free(g->panel);
 	free(g->stage);
-	free(g->span);
 	src_close(g->spool);
 	return r;
 }
