@@ -5,58 +5,88 @@
 
 #include "hash.h"
 
-struct map_slot {
+enum { SLOTS_MIN = 16 };
+
+struct map_entry {
 	struct str key;
 	uint64_t hash, value;
-	bool used;
 };
 
-static struct map_slot *
+/*
+ * A slot is 0, or the upper half of the hash and the number of the entry, from
+ * 1. Slots are small, so that a million keys stay near the processor; the
+ * entry is looked at only where half a hash agrees.
+ */
+#define SLOT_ENTRY UINT32_MAX
+
+static uint64_t *
 find(const struct map *m, struct str key, uint64_t h)
 {
-	size_t i = (size_t)h & (m->size - 1);
-	while (m->slot[i].used &&
-	       (m->slot[i].hash != h || !str_same(m->slot[i].key, key)))
-		i = (i + 1) & (m->size - 1);
-	return &m->slot[i];
+	size_t mask = m->size - 1;
+	for (size_t i = (size_t)h & mask;; i = (i + 1) & mask) {
+		uint64_t slot = m->slot[i];
+		if (!slot)
+			return &m->slot[i];
+		if ((slot ^ h) >> 32)
+			continue;
+		const struct map_entry *en = &m->entry[(slot & SLOT_ENTRY) - 1];
+		if (en->hash == h && str_same(en->key, key))
+			return &m->slot[i];
+	}
+}
+
+static size_t
+room(size_t slots)
+{
+	return slots / 4 * 3;
 }
 
 static bool
 grow(struct map *m)
 {
-	struct map next = { .n = m->n, .seed = m->seed };
-	next.size = m->size ? m->size * 2 : 16;
-	next.slot = calloc(next.size, sizeof *next.slot);
-	if (!next.slot)
+	size_t size = m->size ? m->size * 2 : SLOTS_MIN;
+	if (room(size) >= SLOT_ENTRY)
 		return false;
+	uint64_t *slot = calloc(size, sizeof *slot);
+	struct map_entry *entry = realloc(m->entry, room(size) * sizeof *entry);
+	if (entry)
+		m->entry = entry;
+	if (!entry || !slot) {
+		free(slot);
+		return false;
+	}
 	/*
 	 * Input chooses the keys: an address that the input does not know
 	 * keeps it from choosing the collisions.
 	 */
 	if (!m->size)
-		next.seed = (uint64_t)(uintptr_t)next.slot;
-	for (size_t i = 0; i < m->size; i++)
-		if (m->slot[i].used)
-			*find(&next, m->slot[i].key, m->slot[i].hash) =
-			    m->slot[i];
+		m->seed = (uint64_t)(uintptr_t)slot;
+	for (size_t k = 0; k < m->n; k++) {
+		uint64_t h = entry[k].hash;
+		size_t i = (size_t)h & (size - 1);
+		while (slot[i])
+			i = (i + 1) & (size - 1);
+		slot[i] = (h & ~(uint64_t)SLOT_ENTRY) | (k + 1);
+	}
 	free(m->slot);
-	*m = next;
+	m->slot = slot;
+	m->size = size;
 	return true;
 }
 
 uint64_t *
 map_at(struct map *m, struct str key, bool *fresh)
 {
-	if (m->n >= m->size / 4 * 3 && !grow(m))
+	if (m->n >= room(m->size) && !grow(m))
 		return NULL;
 	uint64_t h = hash_table(key.p, key.len, m->seed);
-	struct map_slot *s = find(m, key, h);
-	*fresh = !s->used;
+	uint64_t *slot = find(m, key, h);
+	*fresh = !*slot;
 	if (*fresh) {
-		*s = (struct map_slot){ key, h, 0, true };
-		m->n++;
+		m->entry[m->n++] = (struct map_entry){ key, h, 0 };
+		*slot = (h & ~(uint64_t)SLOT_ENTRY) | m->n;
 	}
-	return &s->value;
+	return &m->entry[(*slot & SLOT_ENTRY) - 1].value;
 }
 
 uint64_t *
@@ -64,13 +94,14 @@ map_get(const struct map *m, struct str key)
 {
 	if (!m->size)
 		return NULL;
-	struct map_slot *s = find(m, key, hash_table(key.p, key.len, m->seed));
-	return s->used ? &s->value : NULL;
+	uint64_t *slot = find(m, key, hash_table(key.p, key.len, m->seed));
+	return *slot ? &m->entry[(*slot & SLOT_ENTRY) - 1].value : NULL;
 }
 
 void
 map_free(struct map *m)
 {
+	free(m->entry);
 	free(m->slot);
 	*m = (struct map){ 0 };
 }

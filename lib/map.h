@@ -13,8 +13,9 @@
 #include "str.h"
 
 struct map {
-	struct map_slot *slot;
-	size_t n, size; /* keys in use, slots (a power of two) */
+	struct map_entry *entry; /* in the order they came */
+	uint64_t *slot;          /* where in entry[], by hash */
+	size_t n, size;          /* entries, slots (0 or a power of two) */
 	uint64_t seed;
 };
 
