@@ -929,6 +929,13 @@ test_strides(void)
 			check_strides(c[i].ndim, c[i].shape, c[i].stride, t,
 			    TENSOR_SWAP, false);
 		}
+	/* Larger than one panel and than one stage. */
+	static const uint64_t wide[] = { 3000, 700 }, deep[] = { 150, 200, 90 };
+	static const int64_t wide_step[] = { 1, 3000 },
+			     deep_step[] = { 1, 150, 30000 };
+	const struct dtype *c128 = dtype_find(STR_LIT("c128"));
+	check_strides(2, wide, wide_step, c128, 0, false);
+	check_strides(3, deep, deep_step, c128, 0, false);
 	const struct dtype *u8 = dtype_find(STR_LIT("u8"));
 	check_strides(2, c[0].shape, c[0].stride, u8, 0, true);
 }
@@ -1041,6 +1048,129 @@ test_plain(void)
 	buf_free(&got);
 }
 
+/* ---- tables and text --------------------------------------------------- */
+
+static void
+check_table(const char *data, const char *format, const char *step,
+    const char *want, int line)
+{
+	struct tensor_hints hints = {
+		.format = format, .step = str_c(step), .dirfd = -1
+	};
+	check_plain(data, &hints, want, line);
+}
+
+/* Rows before the failure come out; then the message. */
+static void
+refuse_table(const char *data, const char *format, const char *step,
+    const char *want, int code, const char *message, int line)
+{
+	struct tensor_hints hints = {
+		.format = format, .step = str_c(step), .dirfd = -1
+	};
+	struct buf got = { 0 };
+	struct err e = { 0 };
+	int r = list_mem(&got, "x", data, strlen(data), &hints, &e);
+	if (!CHECK(r == code && strstr(e.msg, message) &&
+		   !strcmp(buf_cstr(&got), want)))
+		fprintf(stderr, "line %d: %d %s\n%s", line, r, e.msg,
+		    buf_cstr(&got));
+	buf_free(&got);
+}
+
+static void
+test_tables(void)
+{
+#define TABLE(data, format, step, want) \
+	check_table(data, format, step, want, __LINE__)
+	/* The text of a cell is kept: 1.50 is not 1.5. */
+	TABLE("step,loss,\"grad, norm\"\n0,1.50,\"2\"\n7, 1e-3,\"a\"\"b\"\n",
+	    "csv", "",
+	    "x\tloss\tnum\t0\t1.50\nx\tgrad, norm\tnum\t0\t2\n"
+	    "x\tloss\tstr\t7\t 1e-3\nx\tgrad, norm\tstr\t7\ta\"b\n");
+	TABLE("a,b\r\n1,2\r\n3,4", "csv", "b",
+	    "x\ta\tnum\t2\t1\n"
+	    "x\ta\tnum\t4\t3\n");
+	TABLE("a,b\n1,\n", "csv", "", "x\ta\tnum\t0\t1\nx\tb\tstr\t0\t\n");
+	TABLE("\xef\xbb\xbfstep,b\n1,2\n", "csv", "step", "x\tb\tnum\t1\t2\n");
+	TABLE("a,b\n\"1\n2\",3\n", "csv", "b", "x\ta\tstr\t3\t1\\n2\n");
+	TABLE("a,b\n", "csv", "", "");
+	TABLE("a\tb\n\"1\t2\n", "tsv", "b", "x\ta\tstr\t2\t\"1\n");
+	TABLE("{\"step\":3,\"loss\":1.50,\"o\":{\"p\":[true,null,\"s\"],"
+	      "\"q\":{}}}\n\n{\"step\":\"4\",\"loss\":2}",
+	    "jsonl", "",
+	    "x\tloss\tnum\t3\t1.50\nx\to.p.0\tbool\t3\ttrue\n"
+	    "x\to.p.1\tnull\t3\tnull\nx\to.p.2\tstr\t3\ts\n"
+	    "x\to.q\tobject\t3\t{}\nx\tloss\tnum\t4\t2\n");
+	TABLE("{\"a\":1}\n{\"step\":9}\n", "jsonl", "",
+	    "x\ta\tnum\t0\t1\n"
+	    "x\tstep\tnum\t1\t9\n");
+	/* A step column alone says that it is a table. */
+	TABLE("a,b\n1,2\n", NULL, "b", "x\ta\tnum\t2\t1\n");
+	TABLE("a\tb\n1\t2\n", NULL, "b", "x\ta\tnum\t2\t1\n");
+	TABLE("{\"a\":1,\"b\":2}\n", NULL, "b", "x\ta\tnum\t2\t1\n");
+	TABLE("one\n\n th\tree\r\nlast", "lines", "",
+	    "x\t1\ttext\t\tone\n"
+	    "x\t2\ttext\t\t\nx\t3\ttext\t\t th\\tree\\r\n"
+	    "x\t4\ttext\t\tlast\n");
+	TABLE("", "lines", "", "");
+#undef TABLE
+#define REFUSE(data, format, step, want, code, msg) \
+	refuse_table(data, format, step, want, code, msg, __LINE__)
+	REFUSE("a,b\n1,2\n3\n", "csv", "",
+	    "x\ta\tnum\t0\t1\n"
+	    "x\tb\tnum\t0\t2\n",
+	    SE_EFORMAT,
+	    "line 3: expected 2 cells, "
+	    "found 1");
+	REFUSE("a,b\n1,2,3\n", "csv", "", "", SE_EFORMAT, "found 3");
+	REFUSE("a,b\n1,\"2\n3,4\n", "csv", "", "", SE_ETRUNC,
+	    "line 3: quoted field without an end");
+	REFUSE("a,b\n1,2\"3\n", "csv", "", "", SE_EFORMAT, "line 2: expected");
+	REFUSE("a,b\n1,\"2\"3\n", "csv", "", "", SE_EFORMAT, "line 2");
+	REFUSE("a,b,a\n", "csv", "", "", SE_EFORMAT, "column a: appears twice");
+	REFUSE("a,b\n", "csv", "c", "", SE_ENOENT, "step column c");
+	REFUSE("", "csv", "", "", SE_ETRUNC, "names of columns");
+	REFUSE("{\"s\":1,\"a\":2}\n{\"a\":3}\n", "jsonl", "s",
+	    "x\ta\tnum\t1\t2\n", SE_EFORMAT, "line 2: key s: is missing");
+	REFUSE("{\"step\":1,\"a\":2}\n{\"a\":3}\n", "jsonl", "",
+	    "x\ta\tnum\t1\t2\n", SE_EFORMAT, "line 2: key step: is missing");
+	REFUSE("{\"a\":1}\n{\"a\":1,\"a\":2}\n", "jsonl", "",
+	    "x\ta\tnum\t0\t1\n", SE_EFORMAT, "line 2: JSON byte 10: key \"a\"");
+	REFUSE("{\"a\":1}\n{\"a\":2\n", "jsonl", "", "x\ta\tnum\t0\t1\n",
+	    SE_ETRUNC, "line 2");
+	REFUSE("[1]\n", "jsonl", "", "", SE_EFORMAT, "expected an object");
+	struct buf b = { 0 };
+	buf_puts(&b, "ok\n");
+	for (int i = 0; i < 256 << 10; i++)
+		buf_putc(&b, 'a');
+	REFUSE(buf_cstr(&b), "lines", "", "x\t1\ttext\t\tok\n", SE_ELIMIT,
+	    "line 2: more than");
+#undef REFUSE
+	/* Memory does not grow with the stream. */
+	b.len = 0;
+	buf_puts(&b, "step,v\n");
+	for (int i = 0; i < 100000; i++)
+		buf_printf(&b, "%d,%d\n", i, i);
+	struct tensor_hints hints = { .format = "csv", .dirfd = -1 };
+	struct tensor_set set;
+	struct src *src;
+	struct err e;
+	size_t n = 0, most = 0;
+	CHECK(!src_open_mem(&src, b.p, b.len, &e));
+	CHECK(!tensor_open(&set, src, &hints, &e) && tensor_is_stream(&set));
+	while (tensor_next(&set, &e) > 0) {
+		n += set.n;
+		size_t held =
+		    set.arena.total + set.batch.total + set.cap * sizeof *set.t;
+		most = held > most ? held : most;
+	}
+	CHECK(n == 100000 && most < 256 << 10);
+	tensor_close(&set);
+	src_close(src);
+	buf_free(&b);
+}
+
 static void
 test_bad_bool(void)
 {
@@ -1107,6 +1237,7 @@ main(int argc, char **argv)
 	test_strides();
 	test_signs();
 	test_plain();
+	test_tables();
 	test_bad_bool();
 	return test_done("unit formats");
 }
