@@ -1,0 +1,8 @@
+#include "entries.h"
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *p, size_t len)
+{
+	fuzz_tensor("npz", STR_LIT(""), p, len);
+	return 0;
+}
