@@ -358,6 +358,15 @@ next_line(struct rec_in *in, struct str *line, struct err *e)
 	return bad_line(in, e);
 }
 
+/* A record of a type that only programs write. */
+static bool
+is_recorded(struct str line)
+{
+	struct str type;
+	str_cut(&line, '\t', &type);
+	return schema_find(type) && !schema_is_typed(type);
+}
+
 int
 rec_in_line(struct rec_in *in, struct str *line, struct err *e)
 {
@@ -371,6 +380,8 @@ rec_in_line(struct rec_in *in, struct str *line, struct err *e)
 			continue;
 		if (str_starts(*line, "head\t") || str_starts(*line, "end\t"))
 			return 1;
+		if (!in->t.recorded && !in->t.heads)
+			in->t.recorded = is_recorded(*line);
 		in->t.records++;
 		in->t.sum = u128_add(in->t.sum, hash_xxh3(line->p, line->len));
 		return 1;
@@ -464,10 +475,16 @@ rec_in_totals(const struct rec_in *in)
 	return &in->t;
 }
 
+static bool
+is_bare(const struct rec_totals *t)
+{
+	return t->recorded && !t->heads && !t->ends;
+}
+
 enum rec_state
 rec_totals_state(const struct rec_totals *t)
 {
-	if (t->torn)
+	if (t->torn || is_bare(t))
 		return REC_FILTERED;
 	if (!t->heads && !t->ends)
 		return REC_TYPED;
@@ -493,5 +510,6 @@ rec_totals_add(struct rec_totals *to, const struct rec_totals *from)
 		to->ended[i] += from->ended[i];
 	to->skipped += from->skipped;
 	to->lost += from->lost;
-	to->torn |= from->torn;
+	/* Whole streams beside a bare one do not make it whole. */
+	to->torn |= from->torn || is_bare(from);
 }

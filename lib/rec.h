@@ -54,7 +54,7 @@ struct rec_in;
 enum rec_state {
 	REC_COMPLETE = 1, /* every head has its end, counts and sums agree */
 	REC_FILTERED = 2, /* fewer records than its ends say, or no end */
-	REC_TYPED = 3,    /* neither head nor end: a person wrote it */
+	REC_TYPED = 3,    /* neither head nor end, and of types to be typed */
 	REC_ALTERED = 4,  /* more records than its ends say, or another sum */
 };
 
@@ -69,6 +69,7 @@ struct rec_totals {
 	uint64_t skipped;  /* sum of skipped= over all ends */
 	uint64_t lost;     /* sum of lost= over all ends */
 	bool torn;         /* compressed input was cut short or damaged */
+	bool recorded;     /* before any head: records that no person types */
 };
 
 /* Takes over `src`, also when it fails. */

@@ -103,6 +103,18 @@ schema_find(struct str type)
 	return NULL;
 }
 
+bool
+schema_is_typed(struct str type)
+{
+	static const char *const typed[] = { "evidence", "incident", "flow",
+		"path", "candidate", "attach", "alias", "alive", "truth",
+		"mask", "map", NULL };
+	for (int i = 0; typed[i]; i++)
+		if (str_is(type, typed[i]))
+			return true;
+	return false;
+}
+
 int
 schema_key(const struct schema_type *t, struct str key, int from)
 {

@@ -37,6 +37,8 @@ struct schema_type {
 extern const struct schema_type schema_types[];
 
 const struct schema_type *schema_find(struct str type);
+/* Can a person type it? Such records need no head and no end. */
+bool schema_is_typed(struct str type);
 /* Position of the key, or -1. `from` is where to look first. */
 int schema_key(const struct schema_type *t, struct str key, int from);
 
