@@ -37,6 +37,9 @@ const struct tensor_format tensor_formats[] = {
 	{ .name = "gguf", .what = "GGUF model",
 		.probe = tensor_gguf_probe, .open = tensor_gguf_open,
 		.selfends = true },
+	{ .name = "dcp", .what = "PyTorch distributed checkpoint (.metadata)",
+		.probe = tensor_dcp_probe, .open = tensor_dcp_open,
+		.random = true, .selfends = true },
 	{ .name = "raw", .what = "plain elements, with --dtype and --shape",
 		.open = tensor_raw_open, .selfends = true },
 	{ .name = "bytes", .what = "any file as one tensor of bytes",
@@ -366,6 +369,9 @@ tensor_check_unique(const struct tensor_set *set, struct err *e)
 	int r = 0;
 	for (size_t i = 0; !r && i < set->n; i++) {
 		bool fresh;
+		/* Parts of one tensor share its name; who made them looks. */
+		if (set->t[i].flags & TENSOR_CHUNK)
+			continue;
 		if (!map_at(&seen, set->t[i].name, &fresh))
 			r = err_mem(e);
 		else if (!fresh) {

@@ -209,4 +209,11 @@ typedef int tensor_block(void *user, const void *p, size_t len, struct err *e);
 int tensor_blocks(struct tensor *t, void *buf, size_t len, tensor_block *block,
     void *user, struct err *e);
 
+/*
+ * Is the directory a distributed checkpoint of PyTorch? 1: yes, open its
+ * ".metadata" with hints->dirfd; 0: no; SE_ETRUNC: its data is there but no
+ * .metadata, so the save did not finish.
+ */
+int tensor_dcp_find(int dirfd, struct err *e);
+
 #endif

@@ -20,6 +20,8 @@ TENSOR_OPEN_OF(npz);
 void tensor_npz_close(struct tensor_set *set);
 TENSOR_PROBE_OF(safetensors);
 TENSOR_OPEN_OF(safetensors);
+TENSOR_PROBE_OF(dcp);
+TENSOR_OPEN_OF(dcp);
 TENSOR_PROBE_OF(torch);
 TENSOR_OPEN_OF(torch);
 TENSOR_PROBE_OF(index);

@@ -102,6 +102,21 @@ tensor_torch_probe(const unsigned char *head, size_t len)
 /* ---- what both forms share ------------------------------------------------
  */
 
+/* Several archives in one set number their storages apart. */
+static struct str
+label(struct arena *a, struct str prefix, struct str key)
+{
+	if (!prefix.len)
+		return key;
+	char *p = arena_alloc(a, prefix.len + 1 + key.len);
+	if (!p)
+		return STR_NULL;
+	memcpy(p, prefix.p, prefix.len);
+	p[prefix.len] = ':';
+	memcpy(p + prefix.len + 1, key.p, key.len);
+	return (struct str){ p, prefix.len + 1 + key.len };
+}
+
 static int
 new_storage(struct torch_walk *w, struct map *known, struct str key,
     struct torch_storage **out, struct err *e)
@@ -113,7 +128,9 @@ new_storage(struct torch_walk *w, struct map *known, struct str key,
 	uint64_t *at = s && copy.p ? map_at(known, copy, &fresh) : NULL;
 	if (!at || pthread_mutex_init(&s->lock, NULL))
 		return err_mem(e);
-	s->key = copy;
+	s->key = label(a, w->label, copy);
+	if (!s->key.p)
+		return err_mem(e);
 	*at = (uint64_t)(uintptr_t)s;
 	*out = s;
 	return 0;
@@ -374,7 +391,9 @@ torch_open_zip(
     struct tensor_set *set, struct src *src, struct str prefix, struct err *e)
 {
 	struct archive ar = { .data = "data/" };
-	struct torch_walk w = { .set = set, .find = find_member, .user = &ar };
+	struct torch_walk w = {
+		.set = set, .find = find_member, .user = &ar, .label = prefix
+	};
 	int r = zip_open(&ar.zip, src, e);
 	if (!r)
 		r = check_prefix(&ar, e);

@@ -66,8 +66,9 @@ struct torch_walk {
 	struct tensor_set *set;
 	torch_find *find; /* NULL: no storages here */
 	void *user;
-	bool swap;      /* storages are big-endian */
-	struct str mem; /* the pickle's bytes, or nothing: lent by memsrc */
+	struct str label; /* in front of storage keys, or "" */
+	bool swap;        /* storages are big-endian */
+	struct str mem;   /* the pickle's bytes, or nothing: lent by memsrc */
 	struct src *memsrc;
 	size_t steps_max;
 	/* private */

@@ -29,7 +29,7 @@ command -v xxhsum >/dev/null || skip 'no xxhsum'
 "$python" tests/data/make_torch.py "$dir" || exit 1
 
 passed=0 failed=0
-for path in "$dir"/*.pt; do
+for path in "$dir"/*.pt "$dir"/*.dcp; do
 	file=${path##*/}
 	"$dump" "$path" 2>"$dir/err" | awk -F'\t' -v OFS='\t' '
 		$1 != "fp" && $1 != "scalar" { next }

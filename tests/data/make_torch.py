@@ -199,6 +199,13 @@ class Call:
         self.func, self.args = func, args
 
 
+class Object:
+    """Pickles as an object of a class that need not exist."""
+
+    def __init__(self, cls, state):
+        self.cls, self.state = cls, state
+
+
 class Pickler(pickle._Pickler):
     def persistent_id(self, obj):
         return obj.pid if isinstance(obj, Ref) else None
@@ -212,6 +219,20 @@ class Pickler(pickle._Pickler):
             self.save(obj.func)
             self.save(obj.args)
             self.write(b"R")
+            return None
+        if isinstance(obj, Object):
+            self.save(obj.cls)
+            self.write(b")\x81")
+            if obj.state is not None:
+                self.save(obj.state)
+                self.write(b"b")
+            return None
+        if isinstance(obj, Pairs):
+            self.write(b"}(")
+            for key, value in obj.items:
+                self.save(key)
+                self.save(value)
+            self.write(b"u")
             return None
         return super().save(obj, save_persistent_id)
 
@@ -360,6 +381,106 @@ def wrappers(m, top):
     m.scalar(f, "unknown.__args__.0", "str", "true")
 
 
+# ---- distributed checkpoints -------------------------------------------------
+
+DCP = "torch.distributed.checkpoint."
+
+
+def saved(obj):
+    out = io.BytesIO()
+    torch.save(obj, out)
+    return out.getvalue()
+
+
+class Dcp:
+    """The layout of torch 2.x, built by hand: 1.13 writes another one."""
+
+    def __init__(self, path):
+        self.path, self.files = path, collections.defaultdict(bytes)
+        self.state, self.storage = {}, []
+
+    def store(self, fqn, offset, file, data, **more):
+        index = Object(Global(DCP + "metadata", "MetadataIndex"), {
+            "fqn": fqn, "index": 0,
+            "offset": None if offset is None else torch.Size(offset)})
+        info = Object(Global(DCP + "filesystem", "_StorageInfo"), {
+            "relative_path": file, "offset": len(self.files[file]),
+            "length": len(data), **more})
+        self.files[file] += data
+        self.storage.append((index, info))
+
+    def tensor(self, fqn, t, chunks, plain=False):
+        """chunks: (file, offsets, sizes)"""
+        self.state[fqn] = Object(
+            Global(DCP + "metadata", "TensorStorageMetadata"), {
+                "properties": Object(
+                    Global(DCP + "metadata", "TensorProperties"),
+                    (t.dtype, Call(Global("torch.serialization",
+                                          "_get_layout"), "torch.strided"),
+                     False, 0, False)),
+                "size": t.size(),
+                "chunks": [Object(
+                    Global(DCP + "metadata", "ChunkStorageMetadata"),
+                    {"offsets": torch.Size(o), "sizes": torch.Size(n)})
+                    for _, o, n in chunks]})
+        parts = []
+        for file, o, n in chunks:
+            part = t[tuple(slice(a, a + b) for a, b in zip(o, n))].clone()
+            data = raw(part) if plain else saved(part)
+            self.store(fqn, o, file, data)
+            parts.append(part)
+        return parts
+
+    def object(self, fqn, file, data):
+        self.state[fqn] = Object(
+            Global(DCP + "metadata", "BytesStorageMetadata"), None)
+        self.store(fqn, None, file, data)
+
+    def write(self):
+        os.makedirs(self.path, exist_ok=True)
+        for name, data in self.files.items():
+            with open(os.path.join(self.path, name), "wb") as f:
+                f.write(data)
+        meta = Object(Global(DCP + "metadata", "Metadata"), {
+            "state_dict_metadata": self.state, "planner_data": {},
+            "storage_data": Pairs(self.storage), "storage_meta": None})
+        with open(os.path.join(self.path, ".metadata"), "wb") as f:
+            f.write(dumps(meta, 4))
+
+
+class Pairs:
+    """Pickles as a dict whose keys have no hash here."""
+
+    def __init__(self, items):
+        self.items = items
+
+
+def distributed(m, top):
+    f = "two.dcp"
+    d = Dcp(os.path.join(top, f))
+    w = torch.arange(24, dtype=torch.bfloat16).reshape(6, 4)
+    cut = [("__0_0.distcp", (0, 0), (4, 4)), ("__1_0.distcp", (4, 0), (2, 4))]
+    for part in d.tensor("model.w", w, cut):
+        m.tensor(f, "model.w", part)
+    b = torch.arange(4, dtype=torch.int32)
+    for part in d.tensor("model.b", b, [("__1_0.distcp", (0,), (4,))]):
+        m.tensor(f, "model.b", part)
+    p = torch.arange(6.0).reshape(2, 3)
+    for part in d.tensor("plain", p, [("__0_0.distcp", (0, 0), (2, 3))], True):
+        m.tensor(f, "plain", part)
+    s = torch.tensor(2.5)
+    for part in d.tensor("s", s, [("__0_0.distcp", (), ())]):
+        m.tensor(f, "s", part)
+    d.object("step", "__0_0.distcp", saved(3))
+    m.scalar(f, "step", "i64", "3")
+    d.object("opt", "__1_0.distcp", saved({"lr": 0.5, "t": p.t()}))
+    m.scalar(f, "opt.lr", "f64", "0.5")
+    m.tensor(f, "opt.t", p.t())
+    d.object("blob", "__1_0.distcp", b"not a pickle")
+    m.fp(f, "blob", "bytes", (12,), b"not a pickle")
+    d.write()
+
+
 # ---- the sets ---------------------------------------------------------------
 
 def plain(m, top, stem, obj, forms):
@@ -453,6 +574,7 @@ def small(m, top):
     wrappers(m, top)
     conjugated(m, top)
     big_endian(m, top)
+    distributed(m, top)
     value = collections.OrderedDict([
         ("i", [1, -1, 0, 255, 256, 65535, 65536, 70000, -2**31, 2**31, 2**40,
                -2**63, 2**63 - 1, -128, 128, -129]),
