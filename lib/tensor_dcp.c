@@ -194,8 +194,11 @@ open_item(struct dcp *d, const struct item *it, struct src **out, struct err *e)
 	struct src *file = NULL;
 	int r = open_file(d, it->path, &file, e);
 	/* A file that is not there any more, or not yet: as good as cut. */
-	if (r == SE_EIO)
-		r = err_set(e, SE_ETRUNC, "%s", e ? e->msg : "");
+	if (r == SE_EIO) {
+		r = SE_ETRUNC;
+		if (e)
+			e->code = r;
+	}
 	if (!r && !file)
 		r = err_set(e, SE_ETRUNC, "cannot be read");
 	uint64_t size = r ? 0 : src_size(file);

@@ -309,8 +309,11 @@ walk_member(struct torch_walk *w, struct archive *ar,
 		r = err_set(e, SE_EFORMAT, "%zu bytes after the pickle",
 		    w->mem.len - p.len);
 	/* The archive is whole, so this is no truncated file. */
-	if (r == SE_ETRUNC)
-		r = err_set(e, SE_EFORMAT, "%s", e ? e->msg : "");
+	if (r == SE_ETRUNC) {
+		r = SE_EFORMAT;
+		if (e)
+			e->code = r;
+	}
 	if (r)
 		esc_prefix(e, "zip member", m->name);
 	set_steps(w, &p);
