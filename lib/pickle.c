@@ -139,8 +139,8 @@ pop_mark(struct vm *v, struct pickle_node ***items, size_t *n)
 	if (!v->nmark)
 		return fail(v, SE_EFORMAT, "no mark on the stack");
 	size_t at = v->mark[--v->nmark];
-	*items = v->stack + at;
 	*n = v->nstack - at;
+	*items = *n ? v->stack + at : NULL;
 	v->nstack = at;
 	return 0;
 }
