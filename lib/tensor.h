@@ -211,9 +211,11 @@ int tensor_blocks(struct tensor *t, void *buf, size_t len, tensor_block *block,
 
 /*
  * Is the directory a distributed checkpoint of PyTorch? 1: yes, open its
- * ".metadata" with hints->dirfd; 0: no; SE_ETRUNC: its data is there but no
- * .metadata, so the save did not finish.
+ * ".metadata" with hints->dirfd; it speaks for the data files. 0: no.
+ * SE_ETRUNC: data files without .metadata, so the save did not finish.
  */
-int tensor_dcp_find(int dirfd, struct err *e);
+int tensor_dcp_find(const char *dir, struct err *e);
+/* A name that only such data files have. */
+bool tensor_dcp_is_data(const char *name);
 
 #endif

@@ -6,12 +6,9 @@
  * Sources: torch/distributed/checkpoint/metadata.py, filesystem.py.
  */
 #include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "esc.h"
 #include "num.h"
@@ -44,36 +41,56 @@ struct item {
 int
 tensor_dcp_probe(const unsigned char *head, size_t len)
 {
-	static const char name[] = "torch.distributed.checkpoint.metadata";
+	/* Then the prototype of torch 1.13, to be refused. */
+	static const char *const modules[] = {
+		"torch.distributed.checkpoint.metadata",
+		"torch.distributed._shard.checkpoint.metadata",
+	};
 	if (len < 2 || head[0] != 0x80 || head[1] > 5)
 		return 0;
-	for (size_t i = 0; i + sizeof name - 1 <= len; i++)
-		if (!memcmp(head + i, name, sizeof name - 1))
-			return 95;
+	for (size_t m = 0; m < sizeof modules / sizeof *modules; m++)
+		for (size_t i = 0, n = strlen(modules[m]); i + n <= len; i++)
+			if (!memcmp(head + i, modules[m], n))
+				return 95;
 	return 0;
 }
 
-int
-tensor_dcp_find(int dirfd, struct err *e)
+bool
+tensor_dcp_is_data(const char *name)
 {
-	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *d = fd < 0 ? NULL : fdopendir(fd);
-	if (!d) {
-		int r = err_sys(e, "cannot read directory");
-		if (fd >= 0)
-			close(fd);
-		return r;
-	}
+	struct str s = str_c(name);
+	return str_is(s, ".metadata.tmp") || str_ends(s, ".distcp");
+}
+
+/* By its content, so that nothing is left out for a file of that name. */
+static int
+probe_metadata(int dirfd, struct err *e)
+{
+	unsigned char head[TENSOR_PROBE];
+	struct src *src = NULL;
+	size_t n = 0;
+	int r = src_open_at(&src, dirfd, ".metadata", NULL, SRC_PLAIN, e);
+	if (!r)
+		r = src_read_some(src, 0, head, sizeof head, &n, e);
+	src_close(src);
+	return r ? r : tensor_dcp_probe(head, n) > 0;
+}
+
+int
+tensor_dcp_find(const char *dir, struct err *e)
+{
+	DIR *d = opendir(dir);
+	if (!d)
+		return err_sys(e, "cannot read the directory");
 	bool meta = false, data = false;
 	for (const struct dirent *f; (f = readdir(d));) {
-		struct str s = str_c(f->d_name);
-		meta = meta || str_is(s, ".metadata");
-		data = data || str_is(s, ".metadata.tmp") ||
-		       str_ends(s, ".distcp");
+		meta = meta || !strcmp(f->d_name, ".metadata");
+		data = data || tensor_dcp_is_data(f->d_name);
 	}
+	int r = meta ? probe_metadata(dirfd(d), e) : 0;
 	closedir(d);
 	if (meta || !data)
-		return meta;
+		return r;
 	return err_set(e, SE_ETRUNC,
 	    "a distributed checkpoint without "
 	    ".metadata: the save did not finish");

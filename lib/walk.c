@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tensor.h"
+
 /* The directories above the current one, to find loops. */
 struct above {
 	const struct above *up;
@@ -168,6 +170,23 @@ is_fatal(int r, const struct walk *w)
 	return r == SE_ENOMEM || w->n == WALK_FILES_MAX;
 }
 
+/*
+ * Data files of a distributed checkpoint are read through its .metadata, and
+ * without it not at all.
+ */
+static bool
+is_checkpoint(struct walk *w, const char *path, const struct names *l)
+{
+	struct err e = { 0 };
+	bool data = false;
+	for (size_t i = 0; !data && i < l->n; i++)
+		data = tensor_dcp_is_data(l->p[i]);
+	int r = data ? tensor_dcp_find(path, &e) : 0;
+	if (r < 0)
+		left_out(w, path, &e);
+	return r != 0;
+}
+
 static int
 walk_dir(struct walk *w, const char *path, size_t base, const struct stat *st,
     const struct above *up, struct err *e)
@@ -176,9 +195,12 @@ walk_dir(struct walk *w, const char *path, size_t base, const struct stat *st,
 	struct above here = { up, st->st_dev, st->st_ino,
 		up ? up->depth + 1 : 1 };
 	int r = list(path, &l, e);
+	bool checkpoint = !r && is_checkpoint(w, path, &l);
 	for (size_t i = 0; !r && i < l.n; i++) {
 		struct stat inner;
 		char *full;
+		if (checkpoint && tensor_dcp_is_data(l.p[i]))
+			continue;
 		r = visit(w, path, l.p[i], base, &inner, &full, e);
 		if (r != 1)
 			continue;
