@@ -492,16 +492,19 @@ open_format(struct tensor_set *set, struct src *src,
 	int r = set->format->random ? src_seekable(src, e) : 0;
 	if (!r)
 		r = set->format->open(set, src, hints, e);
-	if (r) {
+	if (r && !(r == SE_ETRUNC && set->partial)) {
 		set->n = 0;
 		return r;
 	}
-	r = check_all(set, e);
+	int cut = r;
+	r = check_all(set, cut ? NULL : e);
 	if (!r)
-		r = tensor_check_unique(set, e);
+		r = tensor_check_unique(set, cut ? NULL : e);
 	if (r && r != SE_ETRUNC)
 		set->n = 0;
-	return r;
+	if (cut && e)
+		add_last(set, e);
+	return cut ? cut : r;
 }
 
 static int

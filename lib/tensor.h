@@ -102,6 +102,7 @@ struct tensor_set {
 	struct src *src;
 	const struct tensor_hints *hints; /* until tensor_open returns */
 	void *priv;                       /* its state between calls of next */
+	bool partial; /* SE_ETRUNC from open, but the entries are whole */
 	/* private to tensor.c */
 	bool given;      /* the entries of tensor_open went out */
 	struct err late; /* a failure that the next batch is instead */

@@ -597,9 +597,11 @@ tensor_dcp_open(struct tensor_set *set, struct src *src,
 	int r = src_read_at(src, 0, p, (size_t)size, e);
 	if (!r)
 		r = pickle_load(&d.p, p, (size_t)size, e);
-	set->end = d.p.len;
+	set->partial = !r;
 	if (!r)
 		r = walk_metadata(&d, e);
+	/* Of .metadata; how much the data files lack is in the message. */
+	set->end = r ? 0 : d.p.len;
 	pickle_free(&d.p);
 	map_free(&d.fqn);
 	map_free(&d.files);
