@@ -87,8 +87,7 @@ void align_free(struct align *al);
 /* Items held on this side, all lanes together. */
 size_t align_pending(const struct align *al, int side);
 bool align_blocked(const struct align *al, int side);
-/* A lane for which this side is blocked, or SIZE_MAX. */
-size_t align_blocked_lane(const struct align *al, int side);
+bool align_lane_blocked(const struct align *al, size_t lane, int side);
 /*
  * Lets the full side of the lane go unpaired. If its other side gets items
  * later, align_late counts them: the result is then not to be trusted.

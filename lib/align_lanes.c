@@ -100,13 +100,10 @@ is_blocked(const struct align *al, const struct lane *l, int side)
 	       l->side[!side].n < al->window / 2 && !l->side[!side].closed;
 }
 
-size_t
-align_blocked_lane(const struct align *al, int side)
+bool
+align_lane_blocked(const struct align *al, size_t lane, int side)
 {
-	for (size_t i = 0; al->blocked[side] && i < al->nlanes; i++)
-		if (is_blocked(al, &al->lane[i], side))
-			return i;
-	return SIZE_MAX;
+	return lane < al->nlanes && is_blocked(al, &al->lane[lane], side);
 }
 
 /* ---- queues ------------------------------------------------------------ */

@@ -19,7 +19,7 @@ static const struct schema_key head_keys[] = {
 	REQ("of", KEY_TEXT), REQ("version", KEY_INT), REQ("tool", KEY_TEXT),
 	T("hash"), T("canon"), T("order"), T("clock"), T("source"),
 	T("inputs"), T("switches"), T("build"), T("run"), T("rank"),
-	TM("time"), T("host"), END,
+	TM("time"), T("host"), T("a"), T("b"), I("window"), END,
 };
 
 static const struct schema_key end_keys[] = {
@@ -44,7 +44,7 @@ static const struct schema_key scalar_keys[] = {
 
 static const struct schema_key diff_keys[] = {
 	REQ("class", KEY_TEXT), REQ("name", KEY_TEXT), PLACE,
-	T("a"), T("b"), T("role"), T("rule"), T("kernel"), T("dev"),
+	T("a"), T("b"), T("change"), T("role"), T("rule"), T("kernel"), T("dev"),
 	I("elements"), F("share"), T("first"), T("box"), T("rows"),
 	I("nrows"), T("ulp"), F("abs"), F("rel"), T("bits"), T("stride"),
 	I("row"), I("col"), T("expected"), T("actual"), T("file"),
@@ -79,14 +79,37 @@ static const struct schema_key prefix_keys[] = {
 	T("next"), END,
 };
 
+static const struct schema_key near_keys[] = {
+	REQ("at", KEY_INT), REQ("name", KEY_TEXT), PLACE, T("result"), END,
+};
+
+/* What a user writes for fpdiff, and what fpdiff --learn writes. */
+static const struct schema_key mask_keys[] = {
+	REQ("name", KEY_TEXT), T("phase"), T("io"), T("rank"), T("step"),
+	T("reason"), END,
+};
+
+static const struct schema_key unstable_keys[] = {
+	REQ("name", KEY_TEXT), T("phase"), T("io"), I("flips"), I("runs"),
+	F("bound"), T("reason"), END,
+};
+
+static const struct schema_key map_keys[] = {
+	REQ("a", KEY_TEXT), REQ("b", KEY_TEXT), END,
+};
+
 const struct schema_type schema_types[] = {
 	{ "head", head_keys },
 	{ "fp", fp_keys },
 	{ "scalar", scalar_keys },
 	{ "diff", diff_keys },
 	{ "prefix", prefix_keys },
+	{ "near", near_keys },
 	{ "count", count_keys },
 	{ "finding", finding_keys },
+	{ "mask", mask_keys },
+	{ "unstable", unstable_keys },
+	{ "map", map_keys },
 	{ "evidence", evidence_keys },
 	{ "verdict", verdict_keys },
 	{ "end", end_keys },

@@ -290,7 +290,8 @@ test_one_sided(void)
 		CHECK(!push(al, 0, ALIGN_A, i, i, i));
 	}
 	CHECK(align_blocked(al, ALIGN_A) && !align_blocked(al, ALIGN_B));
-	CHECK(align_blocked_lane(al, ALIGN_A) == 0);
+	CHECK(align_lane_blocked(al, 0, ALIGN_A));
+	CHECK(!align_lane_blocked(al, 1, ALIGN_A));
 	CHECK(!align_give_up(al, 0, ALIGN_A, NULL));
 	CHECK(!align_blocked(al, ALIGN_A) && s.alone[0] == 64);
 	CHECK(align_late(al) == 0);

@@ -1,0 +1,164 @@
+/* What the parts of fpdiff share. */
+#ifndef FPDIFF_H
+#define FPDIFF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "align.h"
+#include "cli.h"
+#include "fp.h"
+#include "mask.h"
+#include "rec.h"
+#include "select.h"
+#include "verdict.h"
+
+struct settings {
+	struct cli_common common;
+	struct select select;
+	struct mask *mask; /* NULL: none */
+	struct mask *map;
+	uint64_t window;
+	bool first;   /* stop at the first divergence */
+	bool tensors; /* compare the data itself */
+	const char *operand[2];
+};
+
+/* ---- side.c: an operand, record by record ------------------------------ */
+
+/* One record, by what is compared. */
+struct entry {
+	struct u128 key;   /* match key */
+	uint64_t boundary; /* the same without io */
+	uint64_t form;     /* dtype, shape ...: unequal is incomparable */
+	struct u128 value;
+	bool input;       /* io=in or io=param */
+	bool is_volatile; /* a scalar that changes by nature */
+	struct fp_u64 seq;
+	struct str rank;
+	struct str raw;
+	uint64_t line;
+};
+
+struct side;
+
+struct side *side_open(const struct settings *s, int which);
+void side_close(struct side *side);
+const char *side_name(const struct side *side);
+/*
+ * The next line that is an fp or scalar record; false at the end. Bad lines
+ * are reported and counted on the way. Valid until the next call.
+ */
+bool side_line(struct side *side, struct str *line);
+/*
+ * Reads the current line: 1, 0 if it is not selected, -1 if it is bad. The
+ * texts of *f and e->raw are valid until the next side_line.
+ */
+int
+side_entry(struct side *side, struct str line, struct fp *f, struct entry *e);
+/* Counts the current line as bad: it was read, and yet it cannot be used. */
+void side_bad(struct side *side, const char *what, struct str name);
+/* The other side had the same bad line, and it was not looked at here. */
+void side_same_bad(struct side *side);
+/* Records in the order of execution, or a set of names? */
+bool side_is_exec(const struct side *side);
+/* Adds what is wrong with the input; call at the end. */
+void side_damage(const struct side *side, struct damage *d);
+bool side_is_whole(const struct side *side);
+/* Heads that were seen: do they say other conditions? NULL: no. */
+const char *side_conditions_differ(const struct side *a, const struct side *b);
+/* Time of the last head, or false. */
+bool side_time(const struct side *side, int64_t *ns);
+/* Counts heads, so that a sequence may begin again. */
+uint64_t side_part(const struct side *side);
+
+/* A copy of an entry with its line; free() it. */
+struct entry *entry_dup(const struct entry *e);
+
+/* ---- report.c: what is printed ----------------------------------------- */
+
+enum diff_class {
+	DIFF_DIFFERENT, /* set order */
+	DIFF_FIRST,
+	DIFF_CONSEQUENCE,
+	DIFF_ISOLATED,
+	DIFF_UNMATCHED,
+	DIFF_INCOMPARABLE,
+	DIFF_MASKED,
+	DIFF_UNSTABLE,
+	DIFF_TAINTED,
+	DIFF_CLASSES,
+};
+
+extern const char *const diff_class_name[DIFF_CLASSES];
+
+struct tally {
+	uint64_t n[DIFF_CLASSES];
+	uint64_t equal;
+	uint64_t alone[2]; /* unmatched, by side */
+	uint64_t missing;  /* ranks that one side lacks */
+	uint64_t missing_records;
+};
+
+/* Matched pairs whose values differ and no mask covers. */
+uint64_t tally_different(const struct tally *t);
+
+struct report {
+	struct rec_out *out;
+	const struct settings *s;
+	struct tally tally;
+	uint64_t shown;              /* differences printed so far without -v */
+	const char *result, *reason; /* of the verdict, for `end` and metrics */
+	/* scratch: two records side by side */
+	struct rec rec[2];
+	struct fp fp[2];
+	struct buf undone[2], text;
+};
+
+struct diff {
+	enum diff_class class;
+	const struct entry *a, *b; /* one may be NULL */
+	const char *role;          /* or NULL */
+	const struct mask_rule *rule;
+	const char *note;
+};
+
+void report_head(struct report *r, bool exec);
+void report_free(struct report *r);
+void report_diff(struct report *r, const struct diff *d);
+/* A record near a divergence: at = -1 is the one before. */
+void report_near(struct report *r, int at, struct str raw, const char *result);
+void report_counts(struct report *r);
+/* Only for lines that were parsed before. `undone` has room for the line. */
+void entry_parse(struct str raw, struct fp *f, struct rec *rec, char *undone);
+
+/* ---- the comparisons ---------------------------------------------------- */
+
+struct outcome {
+	struct verdict v;
+	/* the divergence that the verdict names */
+	const struct entry *a, *b;
+	bool prefix_given;
+	uint64_t prefix;
+};
+
+/* Everything but `end`. With -E what rcacompose wants to know comes first. */
+void report_verdict(struct report *r, const struct outcome *o);
+
+/* Execution order: exec.c; sets of names: set.c. They print and judge. */
+int exec_compare(struct report *r, struct side *a, struct side *b);
+int set_compare(struct report *r, struct side *a, struct side *b);
+/* Data against data: tensors.c. */
+int tensors_compare(struct report *r);
+
+/* judge.c: counts and damage to a verdict. Returns the status. */
+struct judged {
+	bool order_broken;  /* a sequence fell: not in execution order */
+	bool window_broken; /* ranks too far apart */
+	bool tainted;       /* every difference follows an unstable one */
+};
+int judge(struct report *r, const struct side *a, const struct side *b,
+    const struct judged *j, struct outcome *o);
+
+#endif

@@ -1,0 +1,91 @@
+/* From counts and damage to a verdict. */
+#include "fpdiff.h"
+
+uint64_t
+tally_different(const struct tally *t)
+{
+	return t->n[DIFF_DIFFERENT] + t->n[DIFF_FIRST] +
+	       t->n[DIFF_CONSEQUENCE] + t->n[DIFF_ISOLATED] +
+	       t->n[DIFF_TAINTED];
+}
+
+static void
+unknown(struct verdict *v, const char *reason, const char *need)
+{
+	v->result = "unknown";
+	v->status = STATUS_UNKNOWN;
+	v->reason = reason;
+	v->need = need;
+}
+
+static void
+different(struct verdict *v, const char *reason)
+{
+	v->result = "different";
+	v->status = STATUS_FOUND;
+	v->reason = reason;
+}
+
+/* Pairs that differ. */
+static void
+judge_values(struct verdict *v, const char *conditions, const struct judged *j)
+{
+	if (j->order_broken)
+		unknown(v, "order", "the stream in the order it was written");
+	else if (j->window_broken)
+		unknown(v, "window",
+		    "the ranks in the same order on both sides, or a larger "
+		    "--window");
+	else if (conditions)
+		unknown(v, "conditions-differ",
+		    "two runs with the same switches and build");
+	else if (j->tainted)
+		unknown(v, "unstable",
+		    "runs in which the unstable boundaries agree");
+	else
+		different(v, NULL);
+}
+
+/* No pair differs; some records have no partner. */
+static void
+judge_unmatched(struct verdict *v, const char *conditions, bool whole,
+    const struct judged *j)
+{
+	if (j->order_broken || j->window_broken || conditions)
+		judge_values(v, conditions, j);
+	else if (whole)
+		different(v, "unmatched");
+	/* Otherwise the damage is the reason, and verdict_settle says so. */
+}
+
+int
+judge(struct report *r, const struct side *a, const struct side *b,
+    const struct judged *j, struct outcome *o)
+{
+	const struct tally *t = &r->tally;
+	struct verdict *v = &o->v;
+	const char *conditions = side_conditions_differ(a, b);
+	*v = (struct verdict){ .result = "same", .status = STATUS_CLEAN };
+	side_damage(a, &v->damage);
+	side_damage(b, &v->damage);
+	v->damage.skipped += t->missing;
+	bool whole = side_is_whole(a) && side_is_whole(b) && !t->missing;
+	uint64_t unmatched = t->n[DIFF_UNMATCHED] - t->missing_records;
+	if (tally_different(t))
+		judge_values(v, conditions, j);
+	else if (unmatched)
+		judge_unmatched(v, conditions, whole, j);
+	if (v->status == STATUS_CLEAN && t->missing)
+		unknown(v, "missing-ranks", "the streams of all ranks");
+	else if (v->status == STATUS_CLEAN && t->n[DIFF_INCOMPARABLE])
+		unknown(v, "incomparable",
+		    "records of equal dtype, shape and hash algorithm");
+	else if (v->status == STATUS_CLEAN &&
+		 (j->order_broken || j->window_broken))
+		judge_values(v, NULL, j);
+	verdict_settle(v, &r->s->common.policy);
+	if (v->status == STATUS_CLEAN && !t->equal)
+		unknown(v, t->n[DIFF_MASKED] ? "masked" : "nothing-compared",
+		    "records that both sides have");
+	return v->status;
+}

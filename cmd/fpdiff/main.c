@@ -1,0 +1,156 @@
+/*
+ * fpdiff: compares two fingerprint streams record by record and names the
+ * first that differs. See fpdiff(1).
+ */
+#include "fpdiff.h"
+
+#include <stdlib.h>
+
+enum {
+	OPT_STEPS = OPT_OWN,
+	OPT_SELECT,
+	OPT_FIRST,
+	OPT_MAP,
+	OPT_WINDOW,
+	OPT_TENSORS,
+};
+
+// clang-format off
+static const struct opt options[] = {
+	{ OPT_TENSORS, "tensors", NULL, "compare the data: FILE[:NAME]" },
+	{ 'm', "mask", "FILE", "differences that are known; repeatable" },
+	{ OPT_MAP, "map", "FILE", "names of B that are others in A" },
+	{ OPT_STEPS, "steps", "A:B", "only these steps" },
+	{ OPT_SELECT, "select", "GLOB", "only these names; repeatable" },
+	{ OPT_FIRST, "first", NULL, "stop at the first divergence" },
+	{ OPT_WINDOW, "window", "N", "records of a rank held (4096)" },
+	OPT_JUDGE, OPT_COMMON, OPT_LAST,
+};
+// clang-format on
+
+static const char *const usage[] = {
+	"fpdiff [options] A B",
+	"fpdiff --tensors A[:NAME] B[:NAME]",
+	NULL,
+};
+static const char summary[] = "Compares two runs bit by bit: the certified "
+			      "prefix, the first divergence,\n"
+			      "and what became of the rest.";
+
+static void
+read_rules(struct mask **mask, const char *path, unsigned kinds)
+{
+	struct src *src;
+	struct err e;
+	if (!*mask && mask_new(mask, &e))
+		cli_die("%s", e.msg);
+	if (src_open(&src, path, cli_tmpdir(), 0, &e))
+		cli_die_err(path, &e);
+	if (mask_read(*mask, src, path, kinds, &e))
+		cli_die_err(path, &e);
+	src_close(src);
+}
+
+static void
+add_glob(struct select *s, const char *glob)
+{
+	s->glob = cli_realloc(s->glob, s->nglobs + 1, sizeof *s->glob);
+	s->glob[s->nglobs++] = glob;
+}
+
+static void
+take_option(struct settings *s, int id, const struct opt_state *o)
+{
+	struct err e;
+	switch (id) {
+	case 'm':
+		read_rules(&s->mask, o->arg, MASK_HAND | MASK_UNSTABLE);
+		return;
+	case OPT_MAP:
+		read_rules(&s->map, o->arg, MASK_MAP);
+		return;
+	case OPT_STEPS:
+		if (select_steps(&s->select, str_c(o->arg), &e))
+			cli_usage("option %s: %s", o->name, e.msg);
+		return;
+	case OPT_SELECT:
+		add_glob(&s->select, o->arg);
+		return;
+	case OPT_FIRST:
+		s->first = true;
+		return;
+	case OPT_TENSORS:
+		s->tensors = true;
+		return;
+	case OPT_WINDOW:
+		s->window = cli_u64(o, ALIGN_WINDOW_MIN, ALIGN_WINDOW_MAX);
+		return;
+	}
+	cli_common(&s->common, id, o, usage, summary);
+}
+
+static void
+parse(struct settings *s, int argc, char **argv)
+{
+	struct opt_state o;
+	int id, n = 0;
+	s->window = ALIGN_WINDOW;
+	opt_start(&o, options, argc, argv);
+	while ((id = opt_next(&o)) != OPT_END) {
+		if (id != OPT_OPERAND)
+			take_option(s, id, &o);
+		else if (n < 2)
+			s->operand[n++] = o.arg;
+		else
+			cli_usage(
+			    "expected two operands, found \"%s\" too", o.arg);
+	}
+	cli_common_done(&s->common, "diff");
+	if (n != 2)
+		cli_usage("expected two operands, found %d", n);
+	if (!strcmp(s->operand[0], "-") && !strcmp(s->operand[1], "-"))
+		cli_usage("only one operand can be standard input");
+}
+
+static int
+compare_streams(struct report *r)
+{
+	struct side *a = side_open(r->s, ALIGN_A);
+	struct side *b = side_open(r->s, ALIGN_B);
+	bool exec = side_is_exec(a) && side_is_exec(b);
+	report_head(r, exec);
+	int status = exec ? exec_compare(r, a, b) : set_compare(r, a, b);
+	side_close(a);
+	side_close(b);
+	return status;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct settings s;
+	static struct report r;
+	struct cli_out file;
+	struct err e;
+	cli_start("fpdiff");
+	parse(&s, argc, argv);
+	cli_out_open(&file, s.common.output, false);
+	if (rec_out_open(&r.out, file.fd, &s.common.how, &e))
+		cli_die("%s", e.msg);
+	r.s = &s;
+	int status = compare_streams(&r);
+	if (rec_out_finish(r.out, status == STATUS_NONE ? NULL : r.result,
+		status, 0, &e)) {
+		cli_warn("%s", e.msg);
+		status = STATUS_NONE;
+	}
+	rec_out_close(r.out);
+	if (cli_out_close(&file, status != STATUS_NONE))
+		status = STATUS_NONE;
+	cli_prom(&s.common, NULL, r.result, r.reason, status, 0);
+	report_free(&r);
+	mask_free(s.mask);
+	mask_free(s.map);
+	free(s.select.glob);
+	return status;
+}

@@ -1,0 +1,396 @@
+/* What fpdiff prints. */
+#include "fpdiff.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#include "num.h"
+
+enum { SHAPE_MAX = 64 };
+
+const char *const diff_class_name[DIFF_CLASSES] = {
+	[DIFF_DIFFERENT] = "different",
+	[DIFF_FIRST] = "first",
+	[DIFF_CONSEQUENCE] = "consequence",
+	[DIFF_ISOLATED] = "isolated",
+	[DIFF_UNMATCHED] = "unmatched",
+	[DIFF_INCOMPARABLE] = "incomparable",
+	[DIFF_MASKED] = "masked",
+	[DIFF_UNSTABLE] = "unstable",
+	[DIFF_TAINTED] = "tainted",
+};
+
+void
+entry_parse(struct str raw, struct fp *f, struct rec *rec, char *undone)
+{
+	struct err e;
+	if (!undone)
+		cli_die("out of memory");
+	rec_parse(raw, undone, rec, &e);
+	fp_parse(f, rec, NULL, &e);
+}
+
+static const struct fp *
+open_entry(struct report *r, int which, const struct entry *e)
+{
+	if (!e)
+		return NULL;
+	r->undone[which].len = 0;
+	entry_parse(e->raw, &r->fp[which], &r->rec[which],
+	    buf_room(&r->undone[which], e->raw.len + 1));
+	return &r->fp[which];
+}
+
+void
+report_free(struct report *r)
+{
+	buf_free(&r->undone[0]);
+	buf_free(&r->undone[1]);
+	buf_free(&r->text);
+}
+
+void
+report_head(struct report *r, bool exec)
+{
+	struct rec_out *o = r->out;
+	rec_begin(o, "head");
+	rec_put(o, "of", "diff");
+	rec_u64(o, "version", SCHEMA_VERSION);
+	rec_put(o, "tool", "fpdiff");
+	rec_put(o, "order", exec ? "exec" : "set");
+	rec_put(o, "a", r->s->operand[0]);
+	rec_put(o, "b", r->s->operand[1]);
+	if (exec)
+		rec_u64(o, "window", r->s->window);
+	rec_end(o);
+}
+
+/* ---- the place of a record --------------------------------------------- */
+
+static void
+put_place(struct rec_out *o, const struct fp *f)
+{
+	for (int i = 0; i < FP_PLACES; i++)
+		if (f->place[i].p)
+			rec_str(o, fp_place_name[i], f->place[i]);
+}
+
+void
+report_near(struct report *r, int at, struct str raw, const char *result)
+{
+	struct entry e = { .raw = raw };
+	const struct fp *f = open_entry(r, 0, &e);
+	rec_begin(r->out, "near");
+	rec_i64(r->out, "at", at);
+	rec_str(r->out, "name", f->name);
+	put_place(r->out, f);
+	rec_put(r->out, "result", result);
+	rec_end(r->out);
+}
+
+/* ---- what changed ------------------------------------------------------ */
+
+static bool
+same_hash(const struct fp_hash *a, const struct fp_hash *b)
+{
+	return a->algorithm && b->algorithm && fp_hash_compare(a, b) == FP_SAME;
+}
+
+static bool
+elements(struct str shape, uint64_t *out)
+{
+	uint64_t dim[SHAPE_MAX];
+	size_t n;
+	*out = 1;
+	if (fp_shape(shape, dim, SHAPE_MAX, &n, NULL))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (!num_mul(*out, dim[i], out))
+			return false;
+	return true;
+}
+
+/* What the second hashes tell about a difference of the first, or NULL. */
+static const char *
+change_of(const struct fp *a, const struct fp *b)
+{
+	if (a->scalar || b->scalar)
+		return NULL;
+	if (same_hash(&a->canon, &b->canon)) {
+		bool no_nan =
+		    a->nan.given && !a->nan.v && b->nan.given && !b->nan.v;
+		return no_nan ? "zero-sign" : "zero-sign-or-nan";
+	}
+	if (same_hash(&a->rows, &b->rows) && str_same(a->shape, b->shape))
+		return "rows-permuted";
+	if (a->nan.given && b->nan.given && a->nan.v != b->nan.v)
+		return "nan";
+	if (a->inf.given && b->inf.given && a->inf.v != b->inf.v)
+		return "inf";
+	uint64_t n;
+	if (a->zero.given && b->zero.given && elements(b->shape, &n) &&
+	    b->zero.v == n && a->zero.v < n)
+		return "nullified";
+	return NULL;
+}
+
+/* ---- rows -------------------------------------------------------------- */
+
+static bool
+first_dimension(struct str shape, uint64_t *rows)
+{
+	uint64_t dim[SHAPE_MAX];
+	size_t n;
+	if (fp_shape(shape, dim, SHAPE_MAX, &n, NULL) || !n)
+		return false;
+	*rows = dim[0];
+	return true;
+}
+
+static size_t
+count_tiles(struct str tiles)
+{
+	size_t n = 1;
+	for (size_t i = 0; i < tiles.len; i++)
+		n += tiles.p[i] == ',';
+	return n;
+}
+
+/* Tile i of n holds rows from i * rows / n on: as fpdump cuts them. */
+static uint64_t
+tile_edge(uint64_t rows, uint64_t i, uint64_t n)
+{
+	return rows / n * i + rows % n * i / n;
+}
+
+static void
+put_range(struct buf *b, uint64_t from, uint64_t to)
+{
+	if (b->len)
+		buf_putc(b, ',');
+	num_put_u64(b, from);
+	if (to - from > 1) {
+		buf_putc(b, '-');
+		num_put_u64(b, to - 1);
+	}
+}
+
+/* The rows of the tiles that differ, as ranges; their number, 0: unknown. */
+static uint64_t
+tile_rows(struct buf *b, const struct fp *fa, const struct fp *fb)
+{
+	uint64_t rows, n, i = 0, sum = 0, from = 0, to = 0;
+	struct str a = fa->tiles, c = fb->tiles, wa, wc;
+	b->len = 0;
+	if (!a.p || !c.p || !first_dimension(fa->shape, &rows) || !rows)
+		return 0;
+	n = count_tiles(a);
+	if (n != count_tiles(c) || n > rows)
+		return 0;
+	while (str_cut(&a, ',', &wa) && str_cut(&c, ',', &wc)) {
+		uint64_t lo = tile_edge(rows, i, n);
+		uint64_t hi = tile_edge(rows, ++i, n);
+		if (str_same(wa, wc))
+			continue;
+		sum += hi - lo;
+		if (to == lo && to) {
+			to = hi;
+			continue;
+		}
+		if (to > from)
+			put_range(b, from, to);
+		from = lo;
+		to = hi;
+	}
+	if (to > from)
+		put_range(b, from, to);
+	return sum;
+}
+
+/* ---- differences ------------------------------------------------------- */
+
+static struct str
+shown_value(const struct fp *f, const char *why)
+{
+	if (!why || !strcmp(why, "hash"))
+		return f->scalar ? f->value : f->hash.text;
+	if (!strcmp(why, "record"))
+		return f->scalar ? STR_LIT("scalar") : STR_LIT("fp");
+	if (!strcmp(why, "dtype"))
+		return f->dtype;
+	if (!strcmp(why, "shape"))
+		return f->shape;
+	if (!strcmp(why, "vtype"))
+		return f->vtype;
+	if (!strcmp(why, "slice"))
+		return f->slice;
+	if (!strcmp(why, "global"))
+		return f->global;
+	if (!strcmp(why, "offset"))
+		return f->offset;
+	return STR_NULL;
+}
+
+/* Numbers as text are compared as text; how far apart they are is told. */
+static void
+put_distance(struct rec_out *o, const struct fp *a, const struct fp *b)
+{
+	double x, y;
+	if (!a->scalar || !b->scalar || num_f64(a->value, &x, NULL) ||
+	    num_f64(b->value, &y, NULL))
+		return;
+	rec_f64(o, "abs", fabs(x - y));
+	if (x != 0 && isfinite(x) && isfinite(y))
+		rec_f64(o, "rel", fabs(x - y) / fabs(x));
+}
+
+static void
+put_learned(struct report *r, const struct fp *a, const struct fp *b)
+{
+	uint64_t rows = a->scalar ? 0 : tile_rows(&r->text, a, b);
+	if (rows) {
+		rec_str(r->out, "rows", buf_view(&r->text));
+		rec_u64(r->out, "nrows", rows);
+	}
+	put_distance(r->out, a, b);
+}
+
+void
+report_diff(struct report *r, const struct diff *d)
+{
+	const struct fp *a = open_entry(r, 0, d->a);
+	const struct fp *b = open_entry(r, 1, d->b);
+	const struct fp *f = a ? a : b;
+	struct rec_out *o = r->out;
+	const char *why = NULL;
+	if (d->class == DIFF_INCOMPARABLE)
+		fp_compare(a, b, &why);
+	rec_begin(o, "diff");
+	rec_put(o, "class", diff_class_name[d->class]);
+	rec_str(o, "name", f->name);
+	put_place(o, f);
+	struct str va = a ? shown_value(a, why) : STR_NULL;
+	struct str vb = b ? shown_value(b, why) : STR_NULL;
+	if (va.p)
+		rec_str(o, "a", va);
+	if (vb.p)
+		rec_str(o, "b", vb);
+	const char *change = a && b && !why ? change_of(a, b) : NULL;
+	if (change)
+		rec_put(o, "change", change);
+	if (d->role)
+		rec_put(o, "role", d->role);
+	if (d->rule)
+		rec_str(o, "rule", d->rule->where);
+	if (f->kernel.p)
+		rec_str(o, "kernel", f->kernel);
+	if (f->dev.p)
+		rec_str(o, "dev", f->dev);
+	if (a && b && !why)
+		put_learned(r, a, b);
+	if (f->file.p)
+		rec_str(o, "file", f->file);
+	if (d->note || why)
+		rec_put(o, "note", d->note ? d->note : why);
+	rec_end(o);
+}
+
+/* ---- counts ------------------------------------------------------------ */
+
+static void
+put_count(struct rec_out *o, const char *class, uint64_t n, const char *note)
+{
+	if (!n)
+		return;
+	rec_begin(o, "count");
+	rec_put(o, "class", class);
+	rec_u64(o, "n", n);
+	if (note)
+		rec_put(o, "note", note);
+	rec_end(o);
+}
+
+static void
+count_unmatched(struct report *r)
+{
+	const struct tally *t = &r->tally;
+	r->text.len = 0;
+	buf_printf(&r->text, "%" PRIu64 " in A alone, %" PRIu64 " in B alone",
+	    t->alone[0], t->alone[1]);
+	put_count(
+	    r->out, "unmatched", t->n[DIFF_UNMATCHED], buf_cstr(&r->text));
+}
+
+static void
+count_rules(struct report *r)
+{
+	struct mask *m = r->s->mask;
+	for (size_t i = 0; m && i < mask_count(m); i++) {
+		const struct mask_rule *rule = mask_rule(m, i);
+		if (!rule->uses && !r->s->common.verbose)
+			continue;
+		rec_begin(r->out, "count");
+		rec_put(r->out, "class",
+		    rule->kind == MASK_UNSTABLE ? "unstable" : "masked");
+		rec_u64(r->out, "n", rule->uses);
+		rec_str(r->out, "rule", rule->where);
+		if (rule->reason.len)
+			rec_str(r->out, "note", rule->reason);
+		rec_end(r->out);
+	}
+}
+
+void
+report_counts(struct report *r)
+{
+	const struct tally *t = &r->tally;
+	put_count(r->out, "equal", t->equal, NULL);
+	for (int i = 0; i < DIFF_CLASSES; i++) {
+		if (i == DIFF_UNMATCHED)
+			count_unmatched(r);
+		else
+			put_count(r->out, diff_class_name[i], t->n[i], NULL);
+	}
+	put_count(r->out, "missing-rank", t->missing,
+	    "ranks that one side does not have");
+	count_rules(r);
+}
+
+/* ---- the verdict ------------------------------------------------------- */
+
+/* Where the judged data says when it was made, else now. */
+void
+report_verdict(struct report *r, const struct outcome *o)
+{
+	const struct tally *t = &r->tally;
+	const struct verdict *v = &o->v;
+	r->result = v->result;
+	r->reason = v->reason;
+	if (v->status == STATUS_NONE)
+		return;
+	const struct fp *a = open_entry(r, 0, o->a);
+	const struct fp *b = open_entry(r, 1, o->b);
+	struct rec_out *out = r->out;
+	verdict_begin(out, v, STR_NULL, NULL);
+	if (a) {
+		put_place(out, a);
+		rec_str(out, "name", a->name);
+	}
+	if (o->prefix_given)
+		rec_u64(out, "prefix", o->prefix);
+	if (a)
+		rec_str(out, "a", shown_value(a, NULL));
+	if (b)
+		rec_str(out, "b", shown_value(b, NULL));
+	uint64_t different = tally_different(t);
+	uint64_t excused = t->n[DIFF_MASKED] + t->n[DIFF_UNSTABLE];
+	rec_u64(out, "compared", t->equal + different + excused);
+	rec_u64(out, "equal", t->equal);
+	rec_u64(out, "different", different);
+	rec_u64(out, "unmatched", t->n[DIFF_UNMATCHED]);
+	if (t->n[DIFF_INCOMPARABLE])
+		rec_u64(out, "incomparable", t->n[DIFF_INCOMPARABLE]);
+	if (excused)
+		rec_u64(out, "masked", excused);
+	verdict_end(out, v);
+}
