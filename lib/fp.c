@@ -9,7 +9,7 @@
 enum kind { TEXT, COUNT, SIZE, HASH, REAL };
 
 struct member {
-	const char *key;
+	struct str key;
 	unsigned char kind;
 	unsigned char types; /* FP, SCALAR or both */
 	size_t at;
@@ -31,48 +31,49 @@ const char *const fp_place_name[FP_PLACES] = {
 
 // clang-format off
 #define AT(m) offsetof(struct fp, m)
+#define STR_INIT(s) { (s), sizeof(s) - 1 }
 /* In the order of schema.c, for both types. */
 static const struct member members[] = {
-	{ "name", TEXT, BOTH, AT(name) },
-	{ "dtype", TEXT, FP, AT(dtype) },
-	{ "shape", TEXT, FP, AT(shape) },
-	{ "bytes", SIZE, FP, AT(bytes) },
-	{ "hash", HASH, FP, AT(hash) },
-	{ "vtype", TEXT, SCALAR, AT(vtype) },
-	{ "value", TEXT, SCALAR, AT(value) },
-	{ "class", TEXT, SCALAR, AT(class) },
-	{ "step", TEXT, BOTH, AT(place[FP_STEP]) },
-	{ "mb", TEXT, BOTH, AT(place[FP_MB]) },
-	{ "phase", TEXT, BOTH, AT(place[FP_PHASE]) },
-	{ "rank", TEXT, BOTH, AT(place[FP_RANK]) },
-	{ "dp", TEXT, BOTH, AT(place[FP_DP]) },
-	{ "pp", TEXT, BOTH, AT(place[FP_PP]) },
-	{ "tp", TEXT, BOTH, AT(place[FP_TP]) },
-	{ "ep", TEXT, BOTH, AT(place[FP_EP]) },
-	{ "io", TEXT, BOTH, AT(place[FP_IO]) },
-	{ "seq", COUNT, BOTH, AT(seq) },
-	{ "occ", COUNT, BOTH, AT(occ) },
-	{ "file", TEXT, BOTH, AT(file) },
-	{ "kernel", TEXT, FP, AT(kernel) },
-	{ "dev", TEXT, FP, AT(dev) },
-	{ "storage", TEXT, FP, AT(storage) },
-	{ "canon", HASH, FP, AT(canon) },
-	{ "shardsum", HASH, FP, AT(shardsum) },
-	{ "unit", COUNT, FP, AT(unit) },
-	{ "rows", HASH, FP, AT(rows) },
-	{ "tiles", TEXT, FP, AT(tiles) },
-	{ "global", TEXT, FP, AT(global) },
-	{ "offset", TEXT, FP, AT(offset) },
-	{ "replicated", TEXT, FP, AT(replicated) },
-	{ "slice", TEXT, FP, AT(slice) },
-	{ "left", COUNT, FP, AT(left) },
-	{ "min", REAL, FP, AT(min) },
-	{ "max", REAL, FP, AT(max) },
-	{ "mean", REAL, FP, AT(mean) },
-	{ "nan", COUNT, FP, AT(nan) },
-	{ "inf", COUNT, FP, AT(inf) },
-	{ "zero", COUNT, FP, AT(zero) },
-	{ "note", TEXT, BOTH, AT(note) },
+	{ STR_INIT("name"), TEXT, BOTH, AT(name) },
+	{ STR_INIT("dtype"), TEXT, FP, AT(dtype) },
+	{ STR_INIT("shape"), TEXT, FP, AT(shape) },
+	{ STR_INIT("bytes"), SIZE, FP, AT(bytes) },
+	{ STR_INIT("hash"), HASH, FP, AT(hash) },
+	{ STR_INIT("vtype"), TEXT, SCALAR, AT(vtype) },
+	{ STR_INIT("value"), TEXT, SCALAR, AT(value) },
+	{ STR_INIT("class"), TEXT, SCALAR, AT(class) },
+	{ STR_INIT("step"), TEXT, BOTH, AT(place[FP_STEP]) },
+	{ STR_INIT("mb"), TEXT, BOTH, AT(place[FP_MB]) },
+	{ STR_INIT("phase"), TEXT, BOTH, AT(place[FP_PHASE]) },
+	{ STR_INIT("rank"), TEXT, BOTH, AT(place[FP_RANK]) },
+	{ STR_INIT("dp"), TEXT, BOTH, AT(place[FP_DP]) },
+	{ STR_INIT("pp"), TEXT, BOTH, AT(place[FP_PP]) },
+	{ STR_INIT("tp"), TEXT, BOTH, AT(place[FP_TP]) },
+	{ STR_INIT("ep"), TEXT, BOTH, AT(place[FP_EP]) },
+	{ STR_INIT("io"), TEXT, BOTH, AT(place[FP_IO]) },
+	{ STR_INIT("seq"), COUNT, BOTH, AT(seq) },
+	{ STR_INIT("occ"), COUNT, BOTH, AT(occ) },
+	{ STR_INIT("file"), TEXT, BOTH, AT(file) },
+	{ STR_INIT("kernel"), TEXT, FP, AT(kernel) },
+	{ STR_INIT("dev"), TEXT, FP, AT(dev) },
+	{ STR_INIT("storage"), TEXT, FP, AT(storage) },
+	{ STR_INIT("canon"), HASH, FP, AT(canon) },
+	{ STR_INIT("shardsum"), HASH, FP, AT(shardsum) },
+	{ STR_INIT("unit"), COUNT, FP, AT(unit) },
+	{ STR_INIT("rows"), HASH, FP, AT(rows) },
+	{ STR_INIT("tiles"), TEXT, FP, AT(tiles) },
+	{ STR_INIT("global"), TEXT, FP, AT(global) },
+	{ STR_INIT("offset"), TEXT, FP, AT(offset) },
+	{ STR_INIT("replicated"), TEXT, FP, AT(replicated) },
+	{ STR_INIT("slice"), TEXT, FP, AT(slice) },
+	{ STR_INIT("left"), COUNT, FP, AT(left) },
+	{ STR_INIT("min"), REAL, FP, AT(min) },
+	{ STR_INIT("max"), REAL, FP, AT(max) },
+	{ STR_INIT("mean"), REAL, FP, AT(mean) },
+	{ STR_INIT("nan"), COUNT, FP, AT(nan) },
+	{ STR_INIT("inf"), COUNT, FP, AT(inf) },
+	{ STR_INIT("zero"), COUNT, FP, AT(zero) },
+	{ STR_INIT("note"), TEXT, BOTH, AT(note) },
 };
 // clang-format on
 
@@ -199,7 +200,7 @@ set_member(struct fp *f, const struct member *m, struct str v, struct err *e)
 	}
 	if (!r)
 		return 0;
-	err_prefix(e, "%s", m->key);
+	err_prefix(e, "%s", m->key.p);
 	return e ? e->code = SE_EFORMAT : SE_EFORMAT;
 }
 
@@ -211,7 +212,7 @@ find_member(struct str key, int type, size_t *from)
 		size_t k =
 		    *from + i < MEMBERS ? *from + i : *from + i - MEMBERS;
 		const struct member *m = &members[k];
-		if (m->types & type && str_is(key, m->key)) {
+		if (m->types & type && str_same(key, m->key)) {
 			*from = k + 1 < MEMBERS ? k + 1 : 0;
 			return m;
 		}
@@ -264,26 +265,26 @@ write_member(struct rec_out *o, const struct fp *f, const struct member *m)
 	case TEXT: {
 		const struct str *s = from;
 		if (s->p)
-			rec_str(o, m->key, *s);
+			rec_str(o, m->key.p, *s);
 		break;
 	}
 	case SIZE:
-		rec_u64(o, m->key, *(const uint64_t *)from);
+		rec_u64(o, m->key.p, *(const uint64_t *)from);
 		break;
 	case COUNT: {
 		const struct fp_u64 *n = from;
 		if (n->given)
-			rec_u64(o, m->key, n->v);
+			rec_u64(o, m->key.p, n->v);
 		break;
 	}
 	case REAL: {
 		const struct fp_f64 *n = from;
 		if (n->given)
-			rec_f64(o, m->key, n->v);
+			rec_f64(o, m->key.p, n->v);
 		break;
 	}
 	case HASH:
-		write_hash(o, m->key, from);
+		write_hash(o, m->key.p, from);
 		break;
 	}
 }
@@ -303,25 +304,43 @@ fp_write(struct rec_out *o, const struct fp *f)
 
 /* ---- keys and comparing ------------------------------------------------- */
 
-static void
-put_part(struct buf *b, struct str s)
+/* Writes without asking: fp_key made room for all parts. */
+static char *
+put_part(char *to, struct str s)
 {
-	char len[9];
-	len[0] = s.p != NULL;
-	for (int i = 0; i < 8; i++)
-		len[1 + i] = (char)((uint64_t)s.len >> (8 * i));
-	buf_add(b, len, sizeof len);
-	buf_str(b, s);
+	uint64_t n = s.len;
+	to[0] = s.p != NULL;
+	to[1] = (char)n;
+	to[2] = (char)(n >> 8);
+	to[3] = (char)(n >> 16);
+	to[4] = (char)(n >> 24);
+	to[5] = (char)(n >> 32);
+	to[6] = (char)(n >> 40);
+	to[7] = (char)(n >> 48);
+	to[8] = (char)(n >> 56);
+	if (n)
+		memcpy(to + 9, s.p, s.len);
+	return to + 9 + n;
 }
 
 struct u128
 fp_key(const struct fp *f, unsigned without, struct buf *scratch)
 {
+	struct str part[FP_PLACES + 1];
+	size_t room = sizeof part / sizeof *part * 9;
+	for (unsigned i = 0; i <= FP_PLACES; i++) {
+		part[i] = i < FP_PLACES ? f->place[i] : f->name;
+		if (without & 1u << i)
+			part[i] = STR_NULL;
+		room += part[i].len;
+	}
 	scratch->len = 0;
-	for (unsigned i = 0; i < FP_PLACES; i++)
-		put_part(scratch, without & 1u << i ? STR_NULL : f->place[i]);
-	put_part(scratch, without & FP_NAME ? STR_NULL : f->name);
-	return hash_xxh3(scratch->p, scratch->len);
+	char *start = buf_room(scratch, room), *to = start;
+	if (!start)
+		return (struct u128){ 0, 0 };
+	for (unsigned i = 0; i <= FP_PLACES; i++)
+		to = put_part(to, part[i]);
+	return hash_xxh3(start, (size_t)(to - start));
 }
 
 /* What must agree before values may be compared. */

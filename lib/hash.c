@@ -27,24 +27,48 @@ u128_put(struct buf *b, struct u128 v)
 	buf_add(b, text, sizeof text);
 }
 
+/* Value of a lowercase hex digit plus one, 0: none. No branches on digits. */
+static const unsigned char hex_value[256] = {
+	['0'] = 1,
+	['1'] = 2,
+	['2'] = 3,
+	['3'] = 4,
+	['4'] = 5,
+	['5'] = 6,
+	['6'] = 7,
+	['7'] = 8,
+	['8'] = 9,
+	['9'] = 10,
+	['a'] = 11,
+	['b'] = 12,
+	['c'] = 13,
+	['d'] = 14,
+	['e'] = 15,
+	['f'] = 16,
+};
+
+/* False if one of the 16 bytes is no digit. */
+static bool
+hex16(const char *p, uint64_t *out)
+{
+	uint64_t v = 0;
+	bool ok = true;
+	for (int i = 0; i < 16; i++) {
+		unsigned d = hex_value[(unsigned char)p[i]];
+		ok &= d != 0;
+		v = v << 4 | ((d - 1) & 15);
+	}
+	*out = v;
+	return ok;
+}
+
 bool
 u128_parse(struct str s, struct u128 *out)
 {
-	uint64_t v[2] = { 0, 0 };
-	if (s.len != HASH_HEX)
+	struct u128 v;
+	if (s.len != HASH_HEX || !hex16(s.p, &v.hi) || !hex16(s.p + 16, &v.lo))
 		return false;
-	for (size_t i = 0; i < s.len; i++) {
-		char c = s.p[i];
-		unsigned d;
-		if (c >= '0' && c <= '9')
-			d = (unsigned)(c - '0');
-		else if (c >= 'a' && c <= 'f')
-			d = (unsigned)(c - 'a') + 10;
-		else
-			return false;
-		v[i / 16] = v[i / 16] << 4 | d;
-	}
-	*out = (struct u128){ v[0], v[1] };
+	*out = v;
 	return true;
 }
 

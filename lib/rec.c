@@ -19,6 +19,7 @@ struct rec_in {
 	bool eof, broken;
 	char *undone; /* unescaped values of the current line */
 	size_t undone_cap;
+	struct u128 digest; /* of the current line, if it counts in the sum */
 };
 
 /* ---- one line ---------------------------------------------------------- */
@@ -382,10 +383,26 @@ rec_in_line(struct rec_in *in, struct str *line, struct err *e)
 			return 1;
 		if (!in->t.recorded && !in->t.heads)
 			in->t.recorded = is_recorded(*line);
+		in->digest = hash_xxh3(line->p, line->len);
 		in->t.records++;
-		in->t.sum = u128_add(in->t.sum, hash_xxh3(line->p, line->len));
+		in->t.sum = u128_add(in->t.sum, in->digest);
 		return 1;
 	}
+}
+
+bool
+rec_in_twin(struct rec_in *in, const struct rec_in *other, struct str line)
+{
+	/* The LF of `line` is still there: it lies in a block of `other`. */
+	size_t n = line.len + 1;
+	if (in->len - in->at < n || memcmp(in->block + in->at, line.p, n))
+		return false;
+	in->at += n;
+	in->t.lines++;
+	in->t.records++;
+	in->digest = other->digest;
+	in->t.sum = u128_add(in->t.sum, in->digest);
+	return true;
 }
 
 static int

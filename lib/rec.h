@@ -94,6 +94,13 @@ int rec_in_next(struct rec_in *in, struct rec *r, struct err *e);
 int rec_in_line(struct rec_in *in, struct str *line, struct err *e);
 int
 rec_in_parse(struct rec_in *in, struct str line, struct rec *r, struct err *e);
+/*
+ * For comparing two inputs: if the next line of `in` is the same as `line`,
+ * which rec_in_line just gave from `other` and which is no head or end, takes
+ * it: true. False says nothing: then ask rec_in_line.
+ */
+bool
+rec_in_twin(struct rec_in *in, const struct rec_in *other, struct str line);
 /* Counts the current line as bad (a reader's own check failed). */
 void rec_in_bad(struct rec_in *in);
 

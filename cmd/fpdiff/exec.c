@@ -71,8 +71,7 @@ struct exec {
 	struct map ranks; /* rank -> number + 1 */
 	size_t last_lane; /* where the last record belonged */
 	bool ended[2];
-	bool stop;    /* --first: enough was seen */
-	bool discard; /* what is still held is only freed */
+	bool stop; /* --first: enough was seen, what is held is only freed */
 	struct judged judged;
 	bool flipped, flip_step_given;
 	uint64_t flip_step; /* lowest step of an unstable flip */
@@ -381,7 +380,7 @@ on_event(void *user, size_t lane, const struct align_item *a,
 	struct exec *x = user;
 	struct lane *l = x->lane[lane];
 	struct entry *ea = a ? a->ref : NULL, *eb = b ? b->ref : NULL;
-	if (x->discard) {
+	if (x->stop) {
 		/* nothing to say any more */
 	} else if (ea && eb && u128_same(ea->key, eb->key)) {
 		pair(x, l, ea, eb);
@@ -443,9 +442,8 @@ read_one(struct exec *x, int side)
 static void
 read_twins(struct exec *x, struct str line)
 {
-	struct fp f;
 	struct entry e;
-	int r = side_entry(x->side[ALIGN_A], line, &f, &e);
+	int r = side_twin_entry(x->side[ALIGN_A], line, &e);
 	if (r < 0)
 		side_same_bad(x->side[ALIGN_B]);
 	if (r != 1)
@@ -487,6 +485,11 @@ read_both(struct exec *x)
 {
 	struct str la, lb;
 	bool ga = side_line(x->side[ALIGN_A], &la);
+	if (ga && !x->report->s->map &&
+	    side_twin(x->side[ALIGN_B], x->side[ALIGN_A], la)) {
+		read_twins(x, la);
+		return;
+	}
 	bool gb = side_line(x->side[ALIGN_B], &lb);
 	if (!ga)
 		close_side(x, ALIGN_A);
@@ -668,7 +671,6 @@ static void
 finish(struct exec *x)
 {
 	struct err e;
-	x->discard = x->stop;
 	if (align_finish(x->align, &e))
 		cli_die("%s", e.msg);
 	for (size_t i = 0; i < x->nlanes; i++) {

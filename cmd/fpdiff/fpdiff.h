@@ -57,6 +57,10 @@ bool side_line(struct side *side, struct str *line);
  */
 int
 side_entry(struct side *side, struct str line, struct fp *f, struct entry *e);
+/* Takes the next line if it is the current one of the other side. */
+bool side_twin(struct side *side, const struct side *other, struct str line);
+/* The current line, which both sides have: key, form and value are not set. */
+int side_twin_entry(struct side *side, struct str line, struct entry *e);
 /* Counts the current line as bad: it was read, and yet it cannot be used. */
 void side_bad(struct side *side, const char *what, struct str name);
 /* The other side had the same bad line, and it was not looked at here. */
@@ -75,6 +79,19 @@ uint64_t side_part(const struct side *side);
 
 /* A copy of an entry with its line; free() it. */
 struct entry *entry_dup(const struct entry *e);
+
+/* ---- twin.c: lines that both sides have ------------------------------- */
+
+struct twin;
+struct twin *twin_new(void);
+void twin_free(struct twin *t);
+/* Lines like this one, which was parsed without complaint, will be known. */
+void twin_learn(struct twin *t, const struct rec *rec);
+/*
+ * True: the line is like one that was learned, and *f has its name, place and
+ * seq, nothing else. False: it has to be parsed.
+ */
+bool twin_fits(struct twin *t, struct str line, struct fp *f);
 
 /* ---- report.c: what is printed ----------------------------------------- */
 
@@ -141,6 +158,8 @@ struct outcome {
 	const struct entry *a, *b;
 	bool prefix_given;
 	uint64_t prefix;
+	bool time_given; /* B says when it was made */
+	int64_t time;
 };
 
 /* Everything but `end`. With -E what rcacompose wants to know comes first. */

@@ -66,6 +66,7 @@ judge(struct report *r, const struct side *a, const struct side *b,
 	struct verdict *v = &o->v;
 	const char *conditions = side_conditions_differ(a, b);
 	*v = (struct verdict){ .result = "same", .status = STATUS_CLEAN };
+	o->time_given = side_time(b, &o->time);
 	side_damage(a, &v->damage);
 	side_damage(b, &v->damage);
 	v->damage.skipped += t->missing;
@@ -83,6 +84,12 @@ judge(struct report *r, const struct side *a, const struct side *b,
 	else if (v->status == STATUS_CLEAN &&
 		 (j->order_broken || j->window_broken))
 		judge_values(v, NULL, j);
+	if (!t->equal && !tally_different(t) && !t->n[DIFF_UNMATCHED] &&
+	    !t->n[DIFF_INCOMPARABLE] && !t->n[DIFF_MASKED] &&
+	    !t->n[DIFF_UNSTABLE]) {
+		cli_warn("nothing to compare: no records on either side");
+		return v->status = STATUS_NONE;
+	}
 	verdict_settle(v, &r->s->common.policy);
 	if (v->status == STATUS_CLEAN && !t->equal)
 		unknown(v, t->n[DIFF_MASKED] ? "masked" : "nothing-compared",

@@ -358,7 +358,34 @@ report_counts(struct report *r)
 
 /* ---- the verdict ------------------------------------------------------- */
 
-/* Where the judged data says when it was made, else now. */
+/* One statement for rcacompose, at the time of the judged data, else now. */
+static void
+put_evidence(struct report *r, const struct outcome *o, const struct fp *f)
+{
+	static const char *const status[] = {
+		[STATUS_CLEAN] = "healthy",
+		[STATUS_FOUND] = "faulty",
+		[STATUS_UNKNOWN] = "unknown",
+	};
+	const struct verdict *v = &o->v;
+	struct rec_out *out = r->out;
+	r->text.len = 0;
+	buf_puts(&r->text, "boundary:");
+	if (f)
+		buf_str(&r->text, f->name);
+	else
+		buf_putc(&r->text, '*');
+	rec_begin(out, "evidence");
+	rec_time(out, "time", o->time_given ? o->time : cli_now(&r->s->common));
+	rec_str(out, "entity", buf_view(&r->text));
+	rec_put(out, "agent", "fpdiff");
+	rec_put(out, "status", status[v->status]);
+	if (v->reason)
+		rec_put(out, "reason", v->reason);
+	rec_put(out, "source", r->s->operand[1]);
+	rec_end(out);
+}
+
 void
 report_verdict(struct report *r, const struct outcome *o)
 {
@@ -371,6 +398,8 @@ report_verdict(struct report *r, const struct outcome *o)
 	const struct fp *a = open_entry(r, 0, o->a);
 	const struct fp *b = open_entry(r, 1, o->b);
 	struct rec_out *out = r->out;
+	if (r->s->common.evidence)
+		put_evidence(r, o, a ? a : b);
 	verdict_begin(out, v, STR_NULL, NULL);
 	if (a) {
 		put_place(out, a);

@@ -36,6 +36,7 @@ struct side {
 	size_t nconditions[CONDITIONS];
 	struct rec rec;
 	struct buf key, form, mapped;
+	struct twin *twins;
 };
 
 const char *
@@ -203,35 +204,48 @@ side_line(struct side *side, struct str *line)
 	return true;
 }
 
+bool
+side_twin(struct side *side, const struct side *other, struct str line)
+{
+	return !side->held && !side->ended &&
+	       rec_in_twin(side->in, other->in, line);
+}
+
 /* ---- entries ----------------------------------------------------------- */
 
-static void
-put_form(struct buf *b, struct str s)
+static char *
+put_form(char *to, struct str s)
 {
 	uint64_t n = s.p ? s.len + 1 : 0;
-	buf_add(b, &n, sizeof n);
-	buf_str(b, s);
+	memcpy(to, &n, sizeof n);
+	if (s.len)
+		memcpy(to + sizeof n, s.p, s.len);
+	return to + sizeof n + s.len;
 }
 
 /* What fp_compare wants equal before it compares. */
 static uint64_t
 form_of(struct buf *b, const struct fp *f)
 {
-	b->len = 0;
-	buf_putc(b, (char)f->scalar);
-	buf_putc(b, (char)f->hash.algorithm);
-	put_form(b, f->scalar ? f->vtype : f->dtype);
-	put_form(b, f->shape);
-	put_form(b, f->slice);
-	put_form(b, f->global);
-	put_form(b, f->offset);
-	buf_add(b, &f->bytes, sizeof f->bytes);
-	if (f->hash.algorithm == FP_OTHER) {
-		struct str rest = f->hash.text, word = STR_NULL;
+	struct str rest = f->hash.text, word = STR_NULL;
+	if (f->hash.algorithm == FP_OTHER)
 		str_cut(&rest, ':', &word);
-		put_form(b, word);
-	}
-	return hash_table(b->p, b->len, 0);
+	const struct str part[] = { f->scalar ? f->vtype : f->dtype, f->shape,
+		f->slice, f->global, f->offset, word };
+	size_t n = sizeof part / sizeof *part, room = 2 + 8 * (n + 1);
+	for (size_t i = 0; i < n; i++)
+		room += part[i].len;
+	b->len = 0;
+	char *start = buf_room(b, room), *to = start;
+	if (!start)
+		return 0;
+	*to++ = (char)f->scalar;
+	*to++ = (char)f->hash.algorithm;
+	memcpy(to, &f->bytes, sizeof f->bytes);
+	to += sizeof f->bytes;
+	for (size_t i = 0; i < n; i++)
+		to = put_form(to, part[i]);
+	return hash_table(start, (size_t)(to - start), 0);
 }
 
 static bool
@@ -248,8 +262,34 @@ is_input(struct str io)
 	return str_is(io, "in") || str_is(io, "param");
 }
 
-int
-side_entry(struct side *side, struct str line, struct fp *f, struct entry *e)
+/* The invocation a record belongs to: its match key without io. */
+static uint64_t
+boundary_of(const struct fp *f)
+{
+	uint64_t h = hash_table(f->name.p, f->name.len, 0);
+	for (unsigned i = 0; i < FP_PLACES; i++)
+		if (i != FP_IO && f->place[i].p)
+			h = hash_table(f->place[i].p, f->place[i].len, h + i);
+	return h;
+}
+
+/* What the comparison needs of every record. */
+static void
+fill(struct side *side, const struct fp *f, struct str line, struct entry *e)
+{
+	*e = (struct entry){
+		.boundary = boundary_of(f),
+		.input = is_input(f->place[FP_IO]),
+		.is_volatile = f->scalar && str_is(f->class, "volatile"),
+		.seq = f->seq,
+		.rank = f->place[FP_RANK],
+		.raw = line,
+		.line = rec_in_totals(side->in)->lines,
+	};
+}
+
+static int
+parse(struct side *side, struct str line, struct fp *f)
 {
 	struct err err;
 	int r = rec_in_parse(side->in, line, &side->rec, &err);
@@ -259,30 +299,43 @@ side_entry(struct side *side, struct str line, struct fp *f, struct entry *e)
 		rec_in_bad(side->in);
 		err_prefix(&err, "%" PRIu64, rec_in_totals(side->in)->lines);
 	}
-	if (r) {
+	if (r)
 		warn(side, &err);
+	return r;
+}
+
+int
+side_entry(struct side *side, struct str line, struct fp *f, struct entry *e)
+{
+	if (parse(side, line, f))
 		return -1;
-	}
 	struct mask *map = side->s->map;
 	if (map && side->which && mask_map(map, f->name, &side->mapped))
 		f->name = buf_view(&side->mapped);
 	if (!is_selected(side, f))
 		return 0;
-	*e = (struct entry){
-		.key = fp_key(f, 0, &side->key),
-		.boundary = fp_key(f, 1u << FP_IO, &side->key).lo,
-		.form = form_of(&side->form, f),
-		.value = f->scalar ? hash_xxh3(f->value.p, f->value.len)
-				   : f->hash.value,
-		.input = is_input(f->place[FP_IO]),
-		.is_volatile = f->scalar && str_is(f->class, "volatile"),
-		.seq = f->seq,
-		.rank = f->place[FP_RANK],
-		.raw = line,
-		.line = rec_in_totals(side->in)->lines,
-	};
+	fill(side, f, line, e);
+	e->key = fp_key(f, 0, &side->key);
+	e->form = form_of(&side->form, f);
+	e->value =
+	    f->scalar ? hash_xxh3(f->value.p, f->value.len) : f->hash.value;
 	if (side->key.failed || side->form.failed || side->mapped.failed)
 		cli_die("out of memory");
+	return 1;
+}
+
+int
+side_twin_entry(struct side *side, struct str line, struct entry *e)
+{
+	struct fp f;
+	if (!twin_fits(side->twins, line, &f)) {
+		if (parse(side, line, &f))
+			return -1;
+		twin_learn(side->twins, &side->rec);
+	}
+	if (!is_selected(side, &f))
+		return 0;
+	fill(side, &f, line, e);
 	return 1;
 }
 
@@ -455,6 +508,7 @@ side_open(const struct settings *s, int which)
 	side->s = s;
 	side->which = which;
 	side->name = s->operand[which];
+	side->twins = twin_new();
 	struct src *src = unsort(side, open_source(side->name));
 	if (rec_in_open(&side->in, src, &e))
 		cli_die_err(side->name, &e);
@@ -471,6 +525,7 @@ side_close(struct side *side)
 	for (int i = 0; i < CONDITIONS; i++)
 		for (size_t k = 0; k < side->nconditions[i]; k++)
 			free((char *)side->condition[i][k].p);
+	twin_free(side->twins);
 	buf_free(&side->sorted);
 	buf_free(&side->key);
 	buf_free(&side->form);

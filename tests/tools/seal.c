@@ -28,8 +28,8 @@ main(int argc, char **argv)
 		putchar('\n');
 	}
 	u128_put(&text, sum);
-	printf("end\trecords=%zu\tsum=%s\tstatus=0\n", records,
-	    buf_cstr(&text));
+	printf(
+	    "end\trecords=%zu\tsum=%s\tstatus=0\n", records, buf_cstr(&text));
 	buf_free(&text);
 	free(line);
 	return ferror(stdin) || fclose(stdout) ? 1 : 0;

@@ -1,0 +1,443 @@
+# fpdiff: two runs compared. Streams are written here, so that what must come
+# out is known beforehand.
+
+setup() {
+	load common
+	cd "$BATS_TEST_TMPDIR"
+	PATH=$build/tools:$PATH
+}
+
+# run_lines CHANGE: 5 steps of 4 layers with in, param and out each; outputs
+# feed the next layer. CHANGE "flip" breaks the output of layers.1 at step 2
+# and what follows from it, "data" the input of the first layer at step 3.
+run_lines() {
+	awk -v change="$1" -v rank="${2:-0}" '
+	function line(name, io, step, v) {
+		printf "fp\tname=%s\tdtype=f32\tshape=2,3\tbytes=24\t" \
+		    "hash=xxh3-128:%032x\tstep=%d\tphase=fwd\trank=%s\t" \
+		    "io=%s\tseq=%d\n", name, v, step, rank, io, seq++
+	}
+	BEGIN {
+		for (s = 0; s < 5; s++)
+			for (l = 0; l < 4; l++) {
+				bad = change == "flip" && (s > 2 || \
+				    (s == 2 && l > 1)) ? 100000 : 0
+				if (change == "data" && s >= 3)
+					bad = 200000
+				line("layers." l, "in", s, s * 100 + l + bad)
+				line("layers." l, "param", s, s * 100 + 50 + l)
+				if (change == "flip" && s == 2 && l == 1)
+					bad = 100000
+				line("layers." l, "out", s,
+				    s * 100 + l + 1 + bad)
+			}
+	}'
+}
+
+verdict() {
+	grep '^verdict' | tr '\t' '\n'
+}
+
+# ---- the main job ---------------------------------------------------------
+
+@test "fpdiff says same and status 0 for equal runs" {
+	run_lines "" | seal order=exec >a
+	run -0 fpdiff a a
+	[[ $output == *$'prefix\trank=0\trecords=60\tstep=4\tname=layers.3\tio=out'* ]]
+	[[ $output == *$'verdict\tresult=same\tstatus=0\tprefix=60\tcompared=60\tequal=60'* ]]
+	[[ ${lines[-1]} == end*$'result=same\tstatus=0' ]]
+}
+
+@test "fpdiff names the first divergence, its root and the prefix before it" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *$'prefix\trank=0\trecords=29\tstep=2\tname=layers.1\tio=param\tnext=layers.1'* ]]
+	[[ $output == *$'diff\tclass=first\tname=layers.1\tstep=2'*$'role=root'* ]]
+	[[ $output == *$'count\tclass=consequence\tn=20'* ]]
+	[[ $output == *$'verdict\tresult=different\tstatus=1\tstep=2\tphase=fwd\trank=0\tio=out\tname=layers.1\tprefix=29'* ]]
+	((${#lines[@]} <= 15))
+}
+
+@test "fpdiff calls an input that differs root among recorded" {
+	run_lines "" | seal order=exec >a
+	run_lines data | seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *$'class=first\tname=layers.0\tstep=3'*$'io=in'*$'role=root-among-recorded'* ]]
+}
+
+@test "fpdiff -v prints every difference, without it at most 15 lines" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	run -1 fpdiff -v a b
+	(($(grep -c ^diff <<<"$output") == 21))
+	run -1 fpdiff -q a b
+	((${#lines[@]} == 1))
+	[[ $output == verdict* ]]
+}
+
+@test "fpdiff -F json prints the same verdict" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	run -1 fpdiff -q -F json a b
+	[[ $output == '{"record":"verdict","result":"different","status":1,"step":"2"'* ]]
+}
+
+@test "fpdiff reads one operand from standard input and gzip" {
+	run_lines "" | seal order=exec >a
+	gzip -k a
+	run -0 fpdiff a.gz - <a
+	run -2 fpdiff - - <a
+	[[ $output == *"only one operand"* ]]
+}
+
+@test "fpdiff finds an isolated difference and says so" {
+	run_lines "" | seal order=exec >a
+	run_lines "" | awk 'NR == 20 || NR == 30 {
+		sub(/128:0/, "128:f") } 1' | seal order=exec >b
+	run -1 fpdiff -v a b
+	[[ $output == *$'class=first'*$'note=neighbours match again'* ]]
+	[[ $output == *$'count\tclass=isolated\tn=1'* ]]
+	[[ $output != *"class=consequence"* ]]
+}
+
+@test "fpdiff --first stops at the first divergence" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	run -1 fpdiff --first a b
+	[[ $output == *$'name=layers.1\tprefix=29'*$'different=1'* ]]
+}
+
+@test "fpdiff --steps and --select look at a part" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	run -0 fpdiff --steps 0:1 a b
+	run -1 fpdiff --steps 2 a b
+	run -0 fpdiff --select layers.0 --steps 2 a b
+	run -1 fpdiff --select 'layers.[12]' --steps 2 a b
+	run -2 fpdiff --steps 4:x a b
+}
+
+# ---- alignment ------------------------------------------------------------
+
+@test "fpdiff counts an insertion among repeated names as one record" {
+	log() { awk -v at="$1" 'BEGIN { for (i = 0; i < 2600; i++) {
+		if (i == at) print "fp\tname=op3\tdtype=f32\tshape=4\tbytes=16\thash=xxh3-128:" sprintf("%032d", 9)
+		print "fp\tname=op" i % 40 "\tdtype=f32\tshape=4\tbytes=16\thash=xxh3-128:" sprintf("%032x", i + 4096)
+	}}'; }
+	log -1 | seal order=exec >a
+	log 1000 | seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *$'count\tclass=unmatched\tn=1\tnote=0 in A alone, 1 in B alone'* ]]
+	[[ $output == *$'reason=unmatched'*$'equal=2600\tdifferent=0\tunmatched=1' ]] ||
+		[[ $output == *$'equal=2600\tdifferent=0\tunmatched=1'* ]]
+}
+
+# A log like OpGuard's showcase: 2,600 operations of 40 names that repeat, 22
+# of B's inserted, and in one of the two runs 108 operations with other bits.
+log_pair() {
+	awk -v diffs="$1" 'BEGIN {
+		srand(7)
+		for (i = 0; i < 22; i++)
+			ins[40 + int(i * 115 + rand() * 60)] = 1
+		for (i = 0; i < diffs; i++)
+			bad[30 + int(i * 23)] = 1
+		for (i = 0; i < 2600; i++) {
+			n = int(rand() * 40)
+			v = sprintf("%032x", 65536 + i)
+			line = "fp\tname=op" n "\tdtype=f16\tshape=8,8\tbytes=128\thash=xxh3-128:"
+			print line v > "la"
+			if (i in ins)
+				print "fp\tname=op" int(rand() * 40) "\tdtype=f16\tshape=8,8\tbytes=128\thash=xxh3-128:" sprintf("e%031x", i) > "lb"
+			if (i in bad)
+				v = sprintf("d%031x", i)
+			print line v > "lb"
+		}
+	}'
+	seal order=exec <la >a
+	seal order=exec <lb >b
+}
+
+@test "fpdiff finds exactly 22 insertions in a log of 2,600 operations" {
+	log_pair 0
+	run -1 fpdiff a b
+	[[ $output == *$'equal=2600\tdifferent=0\tunmatched=22'* ]]
+	[[ $output == *'0 in A alone, 22 in B alone'* ]]
+}
+
+@test "fpdiff finds exactly 108 differences among 22 insertions" {
+	log_pair 108
+	run -1 fpdiff a b
+	[[ $output == *$'equal=2492\tdifferent=108\tunmatched=22'* ]]
+	[[ $output == *$'prefix\trecords=30\t'* ]]
+}
+
+llama() { # ORDER: module or name
+	awk 'BEGIN {
+		split("self_attn.q_proj self_attn.k_proj self_attn.v_proj self_attn.o_proj mlp.gate_proj mlp.up_proj mlp.down_proj input_layernorm post_attention_layernorm", part, " ")
+		print "model.embed_tokens.weight"
+		for (l = 0; l < 32; l++)
+			for (p = 1; p <= 9; p++)
+				print "model.layers." l "." part[p] ".weight"
+		print "model.norm.weight"
+		print "lm_head.weight"
+	}' | if [[ $1 == name ]]; then LC_ALL=C sort; else cat; fi |
+	awk '{ h = 0; for (i = 1; i <= length($0); i++) h = (h * 31 + index("abcdefghijklmnopqrstuvwxyz._0123456789", substr($0, i, 1))) % 1000003
+		printf "fp\tname=%s\tdtype=bf16\tshape=64,64\tbytes=8192\thash=xxh3-128:%032x\n", $0, h }'
+}
+
+@test "fpdiff matches 32 layers in module order with name order" {
+	llama module | seal order=exec >a
+	llama name | seal order=set >b
+	run -0 fpdiff a b
+	[[ $output == *$'compared=291\tequal=291\tdifferent=0\tunmatched=0'* ]]
+	[[ $output != *prefix* ]]
+}
+
+@test "fpdiff finds a loss series different at step 3081 by 1.0e-05 and equal again" {
+	loss() { awk -v bad="$1" 'BEGIN { for (s = 0; s < 5000; s++) {
+		v = 6.25 - s / 1024
+		if (bad && s >= 3081 && s != 4000) v += 0.00001 * (s == 3081 ? 1 : 3)
+		printf "scalar\tname=loss\tvtype=text\tvalue=%.6f\tstep=%d\n", v, s
+	}}' | seal order=exec; }
+	loss 0 >a
+	loss 1 >b
+	run -1 fpdiff a b
+	[[ $output == *$'prefix\trecords=3081\tstep=3080\tname=loss'* ]]
+	[[ $output == *$'class=first\tname=loss\tstep=3081'*$'abs=1.0000000000'*e-05* ]] ||
+		[[ $output == *$'class=first\tname=loss\tstep=3081'*$'abs=9.99999999'*e-06* ]]
+	[[ $output == *$'equal=3082\tdifferent=1918'* ]]
+	[[ $output == *$'verdict\tresult=different\tstatus=1\tstep=3081'* ]]
+}
+
+@test "fpdiff names the rows of an embedding race from its tiles" {
+	emb() { awk -v bad="$1" 'BEGIN {
+		printf "fp\tname=emb\tdtype=f32\tshape=64,8\tbytes=2048\thash=xxh3-128:%032x\tstep=1\ttiles=xxh3-128:", 7 + bad
+		for (i = 0; i < 16; i++)
+			printf "%s%032x", i ? "," : "", i + (bad && (i == 3 || i == 4 || i == 9) ? 99 : 0)
+		print "" }' | seal order=set; }
+	emb 0 >a
+	emb 1 >b
+	run -1 fpdiff a b
+	[[ $output == *$'rows=12-19,36-39\tnrows=12'* ]]
+}
+
+@test "fpdiff says what the second hashes tell about a change" {
+	one() { printf 'fp\tname=w\tdtype=f32\tshape=4\tbytes=16\thash=xxh3-128:%032x%s\n' "$1" "$2" | seal order=set; }
+	same=$'\tcanon=xxh3-128:00000000000000000000000000000005'
+	one 1 "$same" >a
+	one 2 "$same" >b
+	run -1 fpdiff a b
+	[[ $output == *$'change=zero-sign-or-nan'* ]]
+	one 2 "" >b
+	run -1 fpdiff a b
+	[[ $output != *change=* ]]
+	one 1 $'\trows=xxh3-128:00000000000000000000000000000006' >a
+	one 2 $'\trows=xxh3-128:00000000000000000000000000000006' >b
+	run -1 fpdiff a b
+	[[ $output == *$'change=rows-permuted'* ]]
+}
+
+# ---- what cannot be compared ----------------------------------------------
+
+@test "fpdiff does not compare what has another dtype, shape or algorithm" {
+	one() { printf 'fp\tname=w\tdtype=%s\tshape=%s\tbytes=16\thash=%s\n' "$@" | seal order=set; }
+	h=xxh3-128:00000000000000000000000000000005
+	one f32 4 $h >a
+	one i32 4 $h >b
+	run -3 fpdiff a b
+	[[ $output == *$'class=incomparable\tname=w\ta=f32\tb=i32\tnote=dtype'* ]]
+	[[ $output == *$'result=unknown\tstatus=3\treason=incomparable'* ]]
+	one f32 2,2 $h >b
+	run -3 fpdiff a b
+	[[ $output == *$'a=4\tb=2,2\tnote=shape'* ]]
+	one f32 4 mix64:0000000000000005 >b
+	run -3 fpdiff a b
+	[[ $output == *note=hash* ]]
+}
+
+@test "fpdiff turns different into unknown only when the conditions differ" {
+	run_lines "" | seal order=exec switches=tf32=1 >a
+	run_lines flip | seal order=exec switches=tf32=0 >b
+	run_lines "" | seal order=exec switches=tf32=0 >c
+	run_lines flip | seal order=exec >d
+	run -3 fpdiff a b
+	[[ $output == *$'reason=conditions-differ'* ]]
+	run -0 fpdiff a c
+	run -1 fpdiff a d
+}
+
+@test "fpdiff masks what a file names, counts each use, and keeps the rest" {
+	run_lines "" | seal order=exec >a
+	run_lines "" | awk 'NR == 20 || NR == 32 {
+		sub(/128:0/, "128:f") } 1' | seal order=exec >b
+	run -1 fpdiff a b
+	printf 'mask\tname=layers[.][0-9]\tio=param|out|in\treason=scratch\n' >m
+	run -0 fpdiff -m m a b
+	[[ $output == *$'count\tclass=masked\tn=2'* ]]
+	[[ $output == *$'count\tclass=masked\tn=2\trule=m:1\tnote=scratch'* ]]
+	[[ $output == *masked=2* ]]
+	printf '# padding\nmask\tname=layers.3\n' >m
+	run -1 fpdiff -m m a b
+}
+
+@test "fpdiff names file and line of a mask it does not understand" {
+	run_lines "" | seal order=exec >a
+	printf '# one\nmask\tname=ok\nmask\tnane=x\n' >m
+	run -2 fpdiff -m m a a
+	[[ $output == *"m: 3:"* || $output == *"m:3:"* ]]
+	printf 'mask\tname=(\n' >m
+	run -2 fpdiff -m m a a
+	[[ $output == *m:*1:* ]]
+	printf 'map\ta=x\tb=y\n' >m
+	run -2 fpdiff -m m a a
+	printf 'maks\tname=x\n' >m
+	run -2 fpdiff -m m a a
+}
+
+@test "fpdiff gives only unknown after an unstable boundary flipped" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	printf 'unstable\tname=layers.1\tio=out\tphase=fwd\tflips=2\truns=10\tbound=0.26\n' >m
+	run -3 fpdiff -m m a b
+	[[ $output == *$'reason=unstable'* ]]
+	[[ $output == *$'count\tclass=unstable\tn=3'* ]]
+	printf 'unstable\tname=layers.3\tio=out\tflips=2\truns=10\n' >m
+	run -1 fpdiff -m m a b
+}
+
+@test "fpdiff --map compares under other names" {
+	run_lines "" | seal order=exec >a
+	run_lines "" | sed 's/name=layers/name=module.layers/' | seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *reason=unmatched* ]]
+	printf 'map\ta=layers.$1\tb=module[.]layers[.](.*)\n' >m
+	run -0 fpdiff --map m a b
+	[[ $output == *equal=60* ]]
+}
+
+# ---- input that is not whole ----------------------------------------------
+
+@test "fpdiff never calls a filtered stream same, and still sees a difference" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	grep -v '^end' a >c
+	run -3 fpdiff a c
+	[[ $output == *reason=filtered* ]]
+	run -0 fpdiff --partial a c
+	[[ $output == *scope=partial* ]]
+	sed 10,20d a >c
+	run -3 fpdiff a c
+	[[ $output == *reason=filtered*unmatched=11* ]]
+	sed 5d b >c
+	run -1 fpdiff a c
+}
+
+@test "fpdiff counts bad lines, forbids same and keeps different" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	sed 's/^\(fp\tname=layers.3\tdtype=f32\)\(.*step=1.*io=out\)/\1\tdtype=f32\2/' a >c
+	run -3 --separate-stderr fpdiff a c
+	[[ $stderr == *"c:"*"duplicate key"* ]]
+	[[ $output == *bad=1* ]]
+	run -2 fpdiff --strict a c
+	printf 'fp\trubbish\n' >>b
+	run -1 --separate-stderr fpdiff a b
+	[[ $output == *bad=1* ]]
+}
+
+@test "fpdiff reports a bad line that both sides have on both" {
+	run_lines "" | sed '7s/xxh3-128:0/xxh3-128:g/' | seal order=exec >a
+	run -3 fpdiff a a
+	[[ $output == *equal=59*bad=2* ]]
+}
+
+@test "fpdiff puts a sorted stream back in order" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec | LC_ALL=C sort >b
+	run -1 fpdiff a b
+	[[ $output == *$'name=layers.1\tprefix=29'* ]]
+}
+
+@test "fpdiff says unknown(order) where a sequence falls" {
+	run_lines "" | seal order=exec >a
+	(head -n 1 a; sed '1d;$d' a | LC_ALL=C sort; tail -n 1 a) >b
+	run -3 fpdiff a b
+	[[ $output == *reason=order* ]]
+}
+
+@test "fpdiff counts a missing rank and does not call it different" {
+	run_lines "" 0 >r0
+	run_lines "" 1 >r1
+	cat r0 r1 | seal order=exec >a
+	seal order=exec <r0 >b
+	run -3 fpdiff a b
+	[[ $output == *reason=missing-ranks*skipped=1* ]]
+	run_lines flip 0 | seal order=exec >b
+	run -1 fpdiff a b
+}
+
+@test "fpdiff judges the rank with the lowest step first" {
+	(run_lines data 0; run_lines flip 1) | seal order=exec >b
+	(run_lines "" 0; run_lines "" 1) | seal order=exec >a
+	run -1 fpdiff a b
+	[[ $output == *$'verdict\tresult=different\tstatus=1\tstep=2\tphase=fwd\trank=1'* ]]
+	[[ $(grep -c ^prefix <<<"$output") == 2 ]]
+}
+
+@test "fpdiff does not care how ranks are interleaved" {
+	run_lines "" 0 >r0
+	run_lines "" 1 >r1
+	(cat r0 r1) | seal order=exec >a
+	paste -d '\n' r0 r1 | seal order=exec >b
+	run -0 fpdiff a b
+	[[ $output == *equal=120* ]]
+}
+
+@test "fpdiff reports a duplicate identity in a set" {
+	printf 'fp\tname=w\tdtype=f32\tshape=4\tbytes=16\thash=xxh3-128:%032d\n' 1 2 | seal order=set >a
+	run -3 --separate-stderr fpdiff a a
+	[[ $stderr == *'duplicate identity "w"'* ]]
+	[[ $output == *reason=damaged* ]]
+}
+
+@test "fpdiff refuses a stream of a later version, an empty and a missing file" {
+	run_lines "" | seal order=exec >a
+	sed '1s/version=1/version=9/' a >b
+	run -2 fpdiff a b
+	[[ $output == *"version 9"* ]]
+	run -2 fpdiff a nowhere
+	run -2 fpdiff a
+	run -2 fpdiff --window 3 a a
+}
+
+@test "fpdiff has no verdict where nothing was compared" {
+	seal order=exec </dev/null >a
+	run -2 fpdiff a a
+	[[ $output != *verdict* ]]
+}
+
+@test "fpdiff holds typed records for complete and says so" {
+	run_lines "" >a
+	run_lines flip >b
+	run -0 fpdiff a a
+	[[ $output == *scope=typed* ]]
+	run -1 fpdiff a b
+}
+
+@test "fpdiff -E prints evidence for rcacompose" {
+	run_lines "" | seal order=exec time=1700000000 >a
+	run_lines flip | seal order=exec time=1700000001 >b
+	run -1 fpdiff -E a b
+	[[ $output == *$'evidence\ttime=1700000001\tentity=boundary:layers.1\tagent=fpdiff\tstatus=faulty'* ]]
+	run -0 fpdiff -E a a
+	[[ $output == *$'evidence\t'*$'status=healthy'* ]]
+}
+
+@test "fpdiff aligns a large stream in memory of the window" {
+	skip_sanitized
+	fpstream 300000 5 7 4 >a
+	fpstream 300000 5 8 4 >b
+	run -1 bash -c 'ulimit -v 40000; fpdiff a b'
+	[[ $output == *different=0* ]]
+}
