@@ -20,10 +20,23 @@ struct settings {
 	struct mask *mask; /* NULL: none */
 	struct mask *map;
 	uint64_t window;
-	bool first;   /* stop at the first divergence */
-	bool tensors; /* compare the data itself */
+	bool first;       /* stop at the first divergence */
+	bool tensors;     /* compare the data itself */
+	const char *step; /* tables: the column that is the step */
 	const char *operand[2];
 };
+
+/* ---- operand.c: what the user named ------------------------------------ */
+
+struct operand;
+struct operand *operand_open(const struct settings *s, const char *name);
+void operand_close(struct operand *o);
+/* Streams that are one run, in the order of their ranks. */
+size_t operand_parts(const struct operand *o);
+const char *operand_part_name(const struct operand *o, size_t i);
+bool operand_part_rank(const struct operand *o, size_t i, uint64_t *rank);
+struct src *operand_part_open(struct operand *o, size_t i);
+uint64_t operand_skipped(const struct operand *o);
 
 /* ---- side.c: an operand, record by record ------------------------------ */
 
@@ -74,8 +87,10 @@ bool side_is_whole(const struct side *side);
 const char *side_conditions_differ(const struct side *a, const struct side *b);
 /* Time of the last head, or false. */
 bool side_time(const struct side *side, int64_t *ns);
-/* Counts heads, so that a sequence may begin again. */
+/* Counts heads and files, so that a sequence may begin again. */
 uint64_t side_part(const struct side *side);
+/* Streams come in the order of ranks, and this rank's turn is over. */
+bool side_passed(const struct side *side, struct str rank);
 
 /* A copy of an entry with its line; free() it. */
 struct entry *entry_dup(const struct entry *e);

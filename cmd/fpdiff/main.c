@@ -12,6 +12,7 @@ enum {
 	OPT_FIRST,
 	OPT_MAP,
 	OPT_WINDOW,
+	OPT_STEP,
 	OPT_TENSORS,
 };
 
@@ -22,6 +23,7 @@ static const struct opt options[] = {
 	{ OPT_MAP, "map", "FILE", "names of B that are others in A" },
 	{ OPT_STEPS, "steps", "A:B", "only these steps" },
 	{ OPT_SELECT, "select", "GLOB", "only these names; repeatable" },
+	{ OPT_STEP, "step", "COLUMN", "tables: the step's column (step)" },
 	{ OPT_FIRST, "first", NULL, "stop at the first divergence" },
 	{ OPT_WINDOW, "window", "N", "records of a rank held (4096)" },
 	OPT_JUDGE, OPT_COMMON, OPT_LAST,
@@ -75,6 +77,9 @@ take_option(struct settings *s, int id, const struct opt_state *o)
 		return;
 	case OPT_SELECT:
 		add_glob(&s->select, o->arg);
+		return;
+	case OPT_STEP:
+		s->step = o->arg;
 		return;
 	case OPT_FIRST:
 		s->first = true;

@@ -20,12 +20,14 @@ enum { CONDITIONS = 2 };
 
 struct side {
 	const struct settings *s;
-	const char *name; /* as given */
+	const char *name; /* of the file that is open */
 	int which;
+	struct operand *operand;
+	size_t at; /* number of that file */
 	struct rec_in *in;
 	struct buf sorted; /* holds the input if it had to be reordered */
-	struct rec_totals totals;
-	bool held; /* `line` was read and not yet given out */
+	struct rec_totals totals; /* of the files before */
+	bool held;                /* `line` was read and not yet given out */
 	struct str line;
 	bool ended;
 	bool set;
@@ -158,6 +160,170 @@ side_conditions_differ(const struct side *a, const struct side *b)
 	return NULL;
 }
 
+/* ---- sorted streams ---------------------------------------------------- */
+
+struct sort_line {
+	struct str text, rank;
+	uint64_t seq, number;
+	int group; /* heads first, then records, then ends */
+};
+
+static struct str
+value_of(struct str line, const char *key)
+{
+	struct str word;
+	size_t n = strlen(key);
+	while (str_cut(&line, '\t', &word))
+		if (word.len > n && word.p[n] == '=' && str_starts(word, key))
+			return (struct str){ word.p + n + 1, word.len - n - 1 };
+	return STR_NULL;
+}
+
+static int
+by_sequence(const void *pa, const void *pb)
+{
+	const struct sort_line *a = pa, *b = pb;
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
+	int c = str_order(a->rank, b->rank);
+	if (c)
+		return c;
+	if (a->seq != b->seq)
+		return a->seq < b->seq ? -1 : 1;
+	return (a->number > b->number) - (a->number < b->number);
+}
+
+static struct sort_line
+sort_line_of(struct str text, uint64_t number)
+{
+	struct sort_line l = { .text = text, .number = number, .group = 1 };
+	if (str_starts(text, "head\t"))
+		l.group = 0;
+	else if (str_starts(text, "end\t"))
+		l.group = 2;
+	else
+		l.rank = value_of(text, "rank");
+	num_u64(value_of(text, "seq"), 0, UINT64_MAX, &l.seq, NULL);
+	return l;
+}
+
+/* True, and *out holds the reordered text, if some rank's seq fell. */
+static bool
+reorder(struct str text, struct buf *out)
+{
+	size_t n = 0, cap = 0;
+	struct sort_line *line = NULL;
+	struct str rest = text, word;
+	while (rest.len && str_cut(&rest, '\n', &word)) {
+		if (n == cap) {
+			cap = cap ? cap * 2 : 1024;
+			line = cli_realloc(line, cap, sizeof *line);
+		}
+		line[n] = sort_line_of(word, n);
+		n++;
+	}
+	bool exec = false;
+	for (size_t i = 0; i < n; i++)
+		exec |= !line[i].group &&
+			str_is(value_of(line[i].text, "order"), "exec");
+	/* Without the last newline the last line is cut: leave that alone. */
+	exec = exec && text.len && text.p[text.len - 1] == '\n';
+	if (exec) {
+		qsort(line, n, sizeof *line, by_sequence);
+		for (size_t i = 0; i < n; i++) {
+			buf_str(out, line[i].text);
+			buf_putc(out, '\n');
+		}
+	}
+	free(line);
+	if (out->failed)
+		cli_die("out of memory");
+	return exec;
+}
+
+static void
+read_all(struct src *src, struct buf *to)
+{
+	struct err e;
+	size_t got = 1;
+	while (got && to->len < SORT_MAX) {
+		char *p = buf_room(to, 1 << 20);
+		if (!p)
+			cli_die("out of memory");
+		int r = src_read_some(src, to->len, p, 1 << 20, &got, &e);
+		to->len += got;
+		if (r)
+			break; /* the reader will say it */
+	}
+}
+
+/*
+ * A stream that has a head and does not begin with it was sorted. (sort puts
+ * `end` before `fp` before `head`.) In execution order its records are put
+ * back by rank and seq.
+ */
+static struct src *
+unsort(struct side *side, struct src *src)
+{
+	struct err e;
+	char first[5] = "";
+	size_t got = 0;
+	if (src_read_some(src, 0, first, sizeof first, &got, &e) || !got)
+		return src;
+	if (got == 5 && !memcmp(first, "head\t", 5))
+		return src;
+	if (first[0] == '#' || src_seekable(src, &e))
+		return src;
+	if (src_size(src) > SORT_MAX)
+		return src;
+	struct buf text = { 0 };
+	side->sorted.len = 0;
+	read_all(src, &text);
+	struct src *memory;
+	if (src_size(src) == text.len &&
+	    reorder(buf_view(&text), &side->sorted) &&
+	    !src_open_mem(&memory, side->sorted.p, side->sorted.len, &e)) {
+		src_close(src);
+		src = memory;
+	}
+	buf_free(&text);
+	return src;
+}
+
+/* ---- files ------------------------------------------------------------- */
+
+static void
+open_part(struct side *side)
+{
+	struct err e;
+	side->name = operand_part_name(side->operand, side->at);
+	side->part++;
+	struct src *src =
+	    unsort(side, operand_part_open(side->operand, side->at));
+	if (rec_in_open(&side->in, src, &e))
+		cli_die_err(side->name, &e);
+}
+
+static bool
+next_part(struct side *side)
+{
+	if (side->at + 1 >= operand_parts(side->operand))
+		return false;
+	rec_totals_add(&side->totals, rec_in_totals(side->in));
+	rec_in_close(side->in);
+	side->at++;
+	open_part(side);
+	return true;
+}
+
+bool
+side_passed(const struct side *side, struct str rank)
+{
+	uint64_t here, asked;
+	return operand_part_rank(side->operand, side->at, &here) &&
+	       !num_u64(rank, 0, UINT64_MAX, &asked, NULL) && asked < here;
+}
+
 /* ---- lines ------------------------------------------------------------- */
 
 /* False: nothing for the caller in it. */
@@ -182,14 +348,16 @@ read_line(struct side *side, struct str *line)
 {
 	struct err e;
 	int got;
-	while ((got = rec_in_line(side->in, line, &e)) != 0) {
-		if (got == SE_ENOMEM)
-			cli_die_err(side->name, &e);
-		if (got < 0)
-			warn(side, &e);
-		else if (take_line(side, *line))
-			return true;
-	}
+	do {
+		while ((got = rec_in_line(side->in, line, &e)) != 0) {
+			if (got == SE_ENOMEM)
+				cli_die_err(side->name, &e);
+			if (got < 0)
+				warn(side, &e);
+			else if (take_line(side, *line))
+				return true;
+		}
+	} while (next_part(side));
 	side->ended = true;
 	return false;
 }
@@ -357,161 +525,19 @@ entry_dup(const struct entry *e)
 	return copy;
 }
 
-/* ---- sorted streams ---------------------------------------------------- */
-
-struct sort_line {
-	struct str text, rank;
-	uint64_t seq, number;
-	int group; /* heads first, then records, then ends */
-};
-
-static struct str
-value_of(struct str line, const char *key)
-{
-	struct str word;
-	size_t n = strlen(key);
-	while (str_cut(&line, '\t', &word))
-		if (word.len > n && word.p[n] == '=' && str_starts(word, key))
-			return (struct str){ word.p + n + 1, word.len - n - 1 };
-	return STR_NULL;
-}
-
-static int
-by_sequence(const void *pa, const void *pb)
-{
-	const struct sort_line *a = pa, *b = pb;
-	if (a->group != b->group)
-		return a->group < b->group ? -1 : 1;
-	int c = str_order(a->rank, b->rank);
-	if (c)
-		return c;
-	if (a->seq != b->seq)
-		return a->seq < b->seq ? -1 : 1;
-	return (a->number > b->number) - (a->number < b->number);
-}
-
-static struct sort_line
-sort_line_of(struct str text, uint64_t number)
-{
-	struct sort_line l = { .text = text, .number = number, .group = 1 };
-	if (str_starts(text, "head\t"))
-		l.group = 0;
-	else if (str_starts(text, "end\t"))
-		l.group = 2;
-	else
-		l.rank = value_of(text, "rank");
-	num_u64(value_of(text, "seq"), 0, UINT64_MAX, &l.seq, NULL);
-	return l;
-}
-
-/* True, and *out holds the reordered text, if some rank's seq fell. */
-static bool
-reorder(struct str text, struct buf *out)
-{
-	size_t n = 0, cap = 0;
-	struct sort_line *line = NULL;
-	struct str rest = text, word;
-	while (rest.len && str_cut(&rest, '\n', &word)) {
-		if (n == cap) {
-			cap = cap ? cap * 2 : 1024;
-			line = cli_realloc(line, cap, sizeof *line);
-		}
-		line[n] = sort_line_of(word, n);
-		n++;
-	}
-	bool exec = false;
-	for (size_t i = 0; i < n; i++)
-		exec |= !line[i].group &&
-			str_is(value_of(line[i].text, "order"), "exec");
-	/* Without the last newline the last line is cut: leave that alone. */
-	exec = exec && text.len && text.p[text.len - 1] == '\n';
-	if (exec) {
-		qsort(line, n, sizeof *line, by_sequence);
-		for (size_t i = 0; i < n; i++) {
-			buf_str(out, line[i].text);
-			buf_putc(out, '\n');
-		}
-	}
-	free(line);
-	if (out->failed)
-		cli_die("out of memory");
-	return exec;
-}
-
-static void
-read_all(struct src *src, struct buf *to)
-{
-	struct err e;
-	size_t got = 1;
-	while (got && to->len < SORT_MAX) {
-		char *p = buf_room(to, 1 << 20);
-		if (!p)
-			cli_die("out of memory");
-		int r = src_read_some(src, to->len, p, 1 << 20, &got, &e);
-		to->len += got;
-		if (r)
-			break; /* the reader will say it */
-	}
-}
-
-/*
- * A stream that has a head and does not begin with it was sorted. (sort puts
- * `end` before `fp` before `head`.) In execution order its records are put
- * back by rank and seq.
- */
-static struct src *
-unsort(struct side *side, struct src *src)
-{
-	struct err e;
-	char first[5] = "";
-	size_t got = 0;
-	if (src_read_some(src, 0, first, sizeof first, &got, &e) || !got)
-		return src;
-	if (got == 5 && !memcmp(first, "head\t", 5))
-		return src;
-	if (first[0] == '#' || src_seekable(src, &e))
-		return src;
-	if (src_size(src) > SORT_MAX)
-		return src;
-	struct buf text = { 0 };
-	read_all(src, &text);
-	struct src *memory;
-	if (src_size(src) == text.len &&
-	    reorder(buf_view(&text), &side->sorted) &&
-	    !src_open_mem(&memory, side->sorted.p, side->sorted.len, &e)) {
-		src_close(src);
-		src = memory;
-	}
-	buf_free(&text);
-	return src;
-}
-
-/* ---- opening ----------------------------------------------------------- */
-
-static struct src *
-open_source(const char *name)
-{
-	struct src *src;
-	struct err e;
-	int r = strcmp(name, "-") ? src_open(&src, name, cli_tmpdir(), 0, &e)
-				  : src_open_fd(&src, 0, cli_tmpdir(), 0, &e);
-	if (r)
-		cli_die_err(name, &e);
-	return src;
-}
+/* ---- opening ---------------------------------------------------------- */
 
 struct side *
 side_open(const struct settings *s, int which)
 {
-	struct err e;
 	struct side *side = cli_alloc(1, sizeof *side);
 	side->s = s;
 	side->which = which;
-	side->name = s->operand[which];
 	side->twins = twin_new();
-	struct src *src = unsort(side, open_source(side->name));
-	if (rec_in_open(&side->in, src, &e))
-		cli_die_err(side->name, &e);
+	side->operand = operand_open(s, s->operand[which]);
+	if (!operand_parts(side->operand))
+		cli_die("%s: no record streams in it", s->operand[which]);
+	open_part(side);
 	side->held = read_line(side, &side->line);
 	return side;
 }
@@ -522,6 +548,7 @@ side_close(struct side *side)
 	if (!side)
 		return;
 	rec_in_close(side->in);
+	operand_close(side->operand);
 	for (int i = 0; i < CONDITIONS; i++)
 		for (size_t k = 0; k < side->nconditions[i]; k++)
 			free((char *)side->condition[i][k].p);
@@ -551,6 +578,7 @@ side_damage(const struct side *side, struct damage *d)
 	if (t.ended[STATUS_UNKNOWN] + t.ended[STATUS_NONE] && !t.skipped)
 		t.skipped = t.ended[STATUS_UNKNOWN] + t.ended[STATUS_NONE];
 	damage_add(d, &t);
+	d->skipped += operand_skipped(side->operand);
 }
 
 bool

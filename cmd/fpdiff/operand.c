@@ -1,0 +1,316 @@
+/*
+ * What an operand is: a record stream, a directory of streams that are one
+ * run, or anything fpdump reads, which is fingerprinted in place.
+ */
+#include "fpdiff.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "dump.h"
+#include "num.h"
+#include "walk.h"
+
+enum { PROBE = 4096 };
+
+struct part {
+	const char *path;
+	bool rank_given;
+	uint64_t rank; /* of its first record */
+};
+
+struct operand {
+	const struct settings *s;
+	const char *name;
+	struct walk walk;
+	struct part *part;
+	size_t n;
+	bool prints; /* tensors: one part, made here */
+	uint64_t skipped;
+};
+
+static void
+warn_skip(void *user, const char *path, const struct err *e)
+{
+	(void)user;
+	cli_warn_err(path, e);
+}
+
+/* ---- is it records? ---------------------------------------------------- */
+
+/* The beginning; its length. */
+static size_t
+peek(const char *path, char *head)
+{
+	struct src *src;
+	size_t n = 0;
+	if (src_open(&src, path, cli_tmpdir(), 0, NULL))
+		return 0;
+	if (src_read_some(src, 0, head, PROBE, &n, NULL))
+		n = 0;
+	src_close(src);
+	return n;
+}
+
+/* An `fp`, `head` or the like, perhaps behind comments. */
+static bool
+is_records(const char *head, size_t n)
+{
+	struct str rest = { head, n }, line;
+	while (rest.len && str_cut(&rest, '\n', &line)) {
+		if (line.len && line.p[0] == '#')
+			continue;
+		return rec_probe(line.p, line.len + (rest.p != NULL));
+	}
+	return false;
+}
+
+static bool
+is_special(const char *name)
+{
+	struct stat st;
+	return !strcmp(name, "-") ||
+	       (!stat(name, &st) && !S_ISREG(st.st_mode) &&
+		   !S_ISDIR(st.st_mode));
+}
+
+/* ---- a directory of streams -------------------------------------------- */
+
+static void
+find_rank(struct part *p)
+{
+	struct src *src;
+	struct rec_in *in;
+	struct rec *rec = cli_alloc(1, sizeof *rec);
+	if (!src_open(&src, p->path, cli_tmpdir(), 0, NULL) &&
+	    !rec_in_open(&in, src, NULL)) {
+		while (rec_in_next(in, rec, NULL) == 1)
+			if (fp_is(rec))
+				break;
+		struct str rank = rec_text_of(rec, "rank");
+		p->rank_given =
+		    rank.p && !num_u64(rank, 0, UINT64_MAX, &p->rank, NULL);
+		rec_in_close(in);
+	}
+	free(rec);
+}
+
+static int
+by_rank(const void *pa, const void *pb)
+{
+	const struct part *a = pa, *b = pb;
+	if (a->rank_given != b->rank_given)
+		return a->rank_given ? 1 : -1;
+	if (a->rank != b->rank)
+		return a->rank < b->rank ? -1 : 1;
+	return strcmp(a->path, b->path);
+}
+
+static void
+list_streams(struct operand *o)
+{
+	char head[PROBE];
+	o->part = cli_alloc(o->walk.n + 1, sizeof *o->part);
+	for (size_t i = 0; i < o->walk.n; i++) {
+		const char *path = o->walk.file[i].path;
+		if (!is_records(head, peek(path, head))) {
+			cli_warn("%s: no record stream, left out", path);
+			o->skipped++;
+			continue;
+		}
+		o->part[o->n] = (struct part){ .path = path };
+		find_rank(&o->part[o->n++]);
+	}
+	qsort(o->part, o->n, sizeof *o->part, by_rank);
+}
+
+/* ---- fingerprints in place --------------------------------------------- */
+
+/* The separator of a table whose first line has the column, or 0. */
+static bool
+has_column(struct str line, char sep, const char *name)
+{
+	struct str word;
+	size_t n = 0;
+	bool found = false;
+	while (str_cut(&line, sep, &word)) {
+		n++;
+		if (word.len > 1 && word.p[0] == '"')
+			word = (struct str){ word.p + 1, word.len - 2 };
+		if (word.len && word.p[word.len - 1] == '\r')
+			word.len--;
+		found |= str_is(word, name);
+	}
+	return found && n > 1;
+}
+
+/* A loss log: a column, or a key of JSON Lines, that is called step. */
+static bool
+is_series(const char *path)
+{
+	static const char name[] = "step";
+	char head[PROBE];
+	struct str rest = { head, peek(path, head) }, line;
+	if (!rest.len || !str_cut(&rest, '\n', &line) || !rest.p)
+		return false;
+	if (line.len && line.p[0] == '{') {
+		static const char key[] = "\"step\":";
+		for (size_t i = 0; i + sizeof key - 1 <= line.len; i++)
+			if (!memcmp(line.p + i, key, sizeof key - 1))
+				return true;
+		return false;
+	}
+	return has_column(line, ',', name) || has_column(line, '\t', name);
+}
+
+static void
+write_head(struct rec_out *out, bool exec)
+{
+	rec_begin(out, "head");
+	rec_put(out, "of", "fp");
+	rec_u64(out, "version", SCHEMA_VERSION);
+	rec_put(out, "tool", "fpdiff");
+	rec_put(out, "hash", "xxh3-128");
+	rec_put(out, "order", exec ? "exec" : "set");
+	rec_end(out);
+}
+
+static int
+temporary(void)
+{
+	struct buf b = { 0 };
+	buf_printf(&b, "%s/fpdiff.XXXXXX", cli_tmpdir());
+	if (b.failed || !buf_cstr(&b))
+		cli_die("out of memory");
+	int fd = mkstemp(b.p);
+	if (fd < 0)
+		cli_die("%s: cannot create: %s", b.p, strerror(errno));
+	unlink(b.p);
+	buf_free(&b);
+	return fd;
+}
+
+/* The records go to a temporary file: small, and read like any other. */
+static struct src *
+fingerprint(struct operand *o)
+{
+	struct rec_out *out;
+	struct rec_how form = { .form = REC_LINES };
+	struct dump_count count = { 0 };
+	struct dump_how how = { .jobs = 1, .left_out = warn_skip };
+	struct src *src;
+	struct err e;
+	how.hints.dirfd = -1;
+	/* Two files of one tensor each are compared whatever their names. */
+	how.alone = o->walk.n == 1 && !o->walk.file[0].listed ? "tensor" : NULL;
+	if (o->s->step)
+		how.hints.step = str_c(o->s->step);
+	else if (o->walk.n == 1 && is_series(o->walk.file[0].path))
+		how.hints.step = STR_LIT("step");
+	how.exec = dump_is_series(&how.hints);
+	int fd = temporary();
+	if (rec_out_open(&out, fd, &form, &e))
+		cli_die("%s", e.msg);
+	write_head(out, how.exec);
+	if (dump_files(out, o->walk.file, o->walk.n, &how, &count, &e))
+		cli_die_err(o->name, &e);
+	uint64_t lacks = count.skipped + count.unread + o->walk.skipped;
+	if (lacks && !count.records)
+		exit(STATUS_NONE); /* what is wrong was said */
+	if (rec_out_finish(
+		out, NULL, lacks ? STATUS_UNKNOWN : STATUS_CLEAN, lacks, &e))
+		cli_die("%s", e.msg);
+	rec_out_close(out);
+	if (lseek(fd, 0, SEEK_SET))
+		cli_die("cannot read back: %s", strerror(errno));
+	if (src_open_fd(&src, fd, cli_tmpdir(), SRC_PLAIN, &e))
+		cli_die("%s", e.msg);
+	return src;
+}
+
+/* ---- the interface ----------------------------------------------------- */
+
+struct operand *
+operand_open(const struct settings *s, const char *name)
+{
+	struct err e;
+	char head[PROBE];
+	struct operand *o = cli_alloc(1, sizeof *o);
+	o->s = s;
+	o->name = name;
+	o->walk.skip = warn_skip;
+	o->part = NULL;
+	if (is_special(name)) {
+		o->part = cli_alloc(1, sizeof *o->part);
+		o->part[0] = (struct part){ .path = name };
+		o->n = 1;
+		return o;
+	}
+	if (walk_add(&o->walk, name, &e))
+		cli_die_err(name, &e);
+	if (!o->walk.n)
+		cli_die("%s: nothing in it", name);
+	o->skipped = o->walk.skipped;
+	const char *first = o->walk.file[0].path;
+	if (is_records(head, peek(first, head)) && !s->step) {
+		list_streams(o);
+		return o;
+	}
+	o->prints = true;
+	o->n = 1;
+	return o;
+}
+
+void
+operand_close(struct operand *o)
+{
+	walk_close(&o->walk);
+	free(o->part);
+	free(o);
+}
+
+size_t
+operand_parts(const struct operand *o)
+{
+	return o->n;
+}
+
+uint64_t
+operand_skipped(const struct operand *o)
+{
+	/* Of tensors the end record says it. */
+	return o->prints ? 0 : o->skipped;
+}
+
+const char *
+operand_part_name(const struct operand *o, size_t i)
+{
+	return o->prints ? o->name : o->part[i].path;
+}
+
+bool
+operand_part_rank(const struct operand *o, size_t i, uint64_t *rank)
+{
+	if (o->prints)
+		return false;
+	*rank = o->part[i].rank;
+	return o->part[i].rank_given;
+}
+
+struct src *
+operand_part_open(struct operand *o, size_t i)
+{
+	struct src *src;
+	struct err e;
+	if (o->prints)
+		return fingerprint(o);
+	const char *path = o->part[i].path;
+	int r = strcmp(path, "-")
+		    ? src_open(&src, path, cli_tmpdir(), 0, &e)
+		    : src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e);
+	if (r)
+		cli_die_err(path, &e);
+	return src;
+}
