@@ -83,7 +83,11 @@ add_array(struct tensor_set *set, struct src *src, const struct zip_member *m,
 	int r = tensor_npy_open(set, src, hints, e);
 	if (r)
 		return r;
-	set->t[i].name = (struct str){ m->name.p, m->name.len - 4 };
+	/* The archive may be closed before the set. */
+	struct str name = { m->name.p, m->name.len - 4 };
+	set->t[i].name = arena_str(&set->arena, name);
+	if (!set->t[i].name.p)
+		return err_mem(e);
 	if (set->end < m->size)
 		return err_set(e, SE_EFORMAT, "%ju bytes follow the npy data",
 		    (uintmax_t)(m->size - set->end));
@@ -98,7 +102,9 @@ add_other(struct tensor_set *set, struct src *src, const struct zip_member *m,
 	struct tensor *t = tensor_add(set, e);
 	if (!t)
 		return SE_ENOMEM;
-	t->name = m->name;
+	t->name = arena_str(&set->arena, m->name);
+	if (!t->name.p)
+		return err_mem(e);
 	t->dtype = dtype_find(STR_LIT("bytes"));
 	t->limit = SRC_UNKNOWN;
 	return tensor_open_end(set, t, src, e);
