@@ -44,12 +44,13 @@ uint64_t operand_skipped(const struct operand *o);
 struct entry {
 	struct u128 key;   /* match key */
 	uint64_t boundary; /* the same without io */
+	uint64_t name;     /* hash of the name alone */
 	uint64_t form;     /* dtype, shape ...: unequal is incomparable */
 	struct u128 value;
 	bool input;       /* io=in or io=param */
 	bool is_volatile; /* a scalar that changes by nature */
 	struct fp_u64 seq;
-	struct str rank;
+	struct str rank, file;
 	struct str raw;
 	uint64_t line;
 };
@@ -74,8 +75,9 @@ side_entry(struct side *side, struct str line, struct fp *f, struct entry *e);
 bool side_twin(struct side *side, const struct side *other, struct str line);
 /* The current line, which both sides have: key, form and value are not set. */
 int side_twin_entry(struct side *side, struct str line, struct entry *e);
-/* Counts the current line as bad: it was read, and yet it cannot be used. */
-void side_bad(struct side *side, const char *what, struct str name);
+/* Counts a line as bad that was read, and yet cannot be used. */
+void
+side_bad(struct side *side, uint64_t line, const char *what, struct str name);
 /* The other side had the same bad line, and it was not looked at here. */
 void side_same_bad(struct side *side);
 /* Records in the order of execution, or a set of names? */

@@ -7,20 +7,24 @@
  */
 #include "fpdiff.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "map.h"
 
 enum { SHOWN = 8 }; /* differences printed without -v */
 
-struct held {
-	struct entry *e;
-	struct held *next;
+/* Records of one match key: of several files, or repeated. */
+struct group {
+	struct u128 key;
+	struct entry **e;
+	size_t n, cap;
+	struct group *next;
 };
 
 /* Records that wait for a partner, by match key, first come first. */
 struct room {
-	struct held **bucket;
+	struct group **bucket;
 	size_t n, size; /* a power of two, or 0 */
 };
 
@@ -35,8 +39,9 @@ struct set {
 	struct side *side[2];
 	struct room room[2];
 	bool ended[2];
-	struct u128 last[2]; /* key of the record before */
-	bool last_given[2];
+	/* groups of the name that is being read: few */
+	struct group *open[2];
+	uint64_t name[2];
 	struct arena arena;
 	struct map ranks;            /* rank -> struct rank_count */
 	struct rank_count *counted;  /* all of them */
@@ -45,22 +50,42 @@ struct set {
 	struct buf undone;
 };
 
-/* ---- waiting records --------------------------------------------------- */
+/* ---- groups ------------------------------------------------------------ */
 
-static struct held **
+static void
+group_add(struct group *g, struct entry *e)
+{
+	if (g->n == g->cap) {
+		g->cap = g->cap ? g->cap * 2 : 1;
+		g->e = cli_realloc(g->e, g->cap, sizeof *g->e);
+	}
+	g->e[g->n++] = e;
+}
+
+static void
+group_free(struct group *g)
+{
+	for (size_t i = 0; i < g->n; i++)
+		free(g->e[i]);
+	free(g->e);
+	free(g);
+}
+
+/* In a list; or the end of the list. */
+static struct group **
+group_find(struct group **at, struct u128 key)
+{
+	while (*at && !u128_same((*at)->key, key))
+		at = &(*at)->next;
+	return at;
+}
+
+/* ---- waiting groups ---------------------------------------------------- */
+
+static struct group **
 room_chain(const struct room *m, struct u128 key)
 {
 	return &m->bucket[(size_t)key.lo & (m->size - 1)];
-}
-
-/* The first of the key, or the end of its chain. */
-static struct held **
-room_find(const struct room *m, struct u128 key)
-{
-	struct held **at = room_chain(m, key);
-	while (*at && !u128_same((*at)->e->key, key))
-		at = &(*at)->next;
-	return at;
 }
 
 static void
@@ -69,53 +94,54 @@ room_grow(struct room *m)
 	struct room next = { .n = m->n, .size = m->size ? m->size * 2 : 64 };
 	next.bucket = cli_alloc(next.size, sizeof *next.bucket);
 	for (size_t i = 0; i < m->size; i++)
-		for (struct held *h = m->bucket[i], *after; h; h = after) {
-			struct held **at = room_chain(&next, h->e->key);
-			while (*at)
-				at = &(*at)->next;
-			after = h->next;
-			h->next = NULL;
-			*at = h;
+		for (struct group *g = m->bucket[i], *after; g; g = after) {
+			struct group **at = room_chain(&next, g->key);
+			after = g->next;
+			g->next = *at;
+			*at = g;
 		}
 	free(m->bucket);
 	*m = next;
 }
 
+/* Takes the group over; one of the same key that waits already gets all. */
 static void
-room_add(struct room *m, const struct entry *e)
+room_add(struct room *m, struct group *g)
 {
 	if (m->n >= m->size)
 		room_grow(m);
-	struct held **at = room_chain(m, e->key);
-	while (*at)
-		at = &(*at)->next;
-	*at = cli_alloc(1, sizeof **at);
-	(*at)->e = entry_dup(e);
-	m->n++;
+	struct group **at = group_find(room_chain(m, g->key), g->key);
+	if (!*at) {
+		*at = g;
+		m->n++;
+		return;
+	}
+	for (size_t i = 0; i < g->n; i++)
+		group_add(*at, g->e[i]);
+	g->n = 0;
+	group_free(g);
 }
 
-static struct entry *
+static struct group *
 room_take(struct room *m, struct u128 key)
 {
-	struct held **at = m->size ? room_find(m, key) : NULL;
+	struct group **at =
+	    m->size ? group_find(room_chain(m, key), key) : NULL;
 	if (!at || !*at)
 		return NULL;
-	struct held *h = *at;
-	struct entry *e = h->e;
-	*at = h->next;
-	free(h);
+	struct group *g = *at;
+	*at = g->next;
 	m->n--;
-	return e;
+	return g;
 }
 
 static void
 room_free(struct room *m)
 {
 	for (size_t i = 0; i < m->size; i++)
-		for (struct held *h = m->bucket[i], *after; h; h = after) {
-			after = h->next;
-			free(h->e);
-			free(h);
+		for (struct group *g = m->bucket[i], *after; g; g = after) {
+			after = g->next;
+			group_free(g);
 		}
 	free(m->bucket);
 }
@@ -203,16 +229,105 @@ count_rank(struct set *x, int side, struct str rank)
 	((struct rank_count *)(uintptr_t)*at)->n[side]++;
 }
 
-/* In a set a match key stands for one tensor. */
-static bool
-is_duplicate(struct set *x, int side, const struct entry *e)
+/* ---- pairing groups ---------------------------------------------------- */
+
+/* In a set, one identity is one tensor; files tell equal names apart. */
+static void
+drop_duplicates(struct set *x, int side, struct group *g)
 {
-	bool again = x->last_given[side] && u128_same(x->last[side], e->key);
-	const struct room *m = &x->room[side];
-	x->last[side] = e->key;
-	x->last_given[side] = true;
-	return !side_is_exec(x->side[side]) &&
-	       (again || (m->size && *room_find(m, e->key)));
+	size_t n = 0;
+	if (side_is_exec(x->side[side]))
+		return;
+	for (size_t i = 0; i < g->n; i++) {
+		bool again = false;
+		for (size_t k = 0; k < n && !again; k++)
+			again = str_same(g->e[k]->file, g->e[i]->file);
+		if (!again) {
+			g->e[n++] = g->e[i];
+			continue;
+		}
+		struct fp f;
+		x->undone.len = 0;
+		entry_parse(g->e[i]->raw, &f, &x->rec,
+		    buf_room(&x->undone, g->e[i]->raw.len + 1));
+		side_bad(
+		    x->side[side], g->e[i]->line, "duplicate identity", f.name);
+		free(g->e[i]);
+	}
+	g->n = n;
+}
+
+/* Removes the first entry of a file. */
+static struct entry *
+take_file(struct group *g, struct str file)
+{
+	for (size_t i = 0; i < g->n; i++) {
+		if (!str_same(g->e[i]->file, file))
+			continue;
+		struct entry *e = g->e[i];
+		memmove(g->e + i, g->e + i + 1, (g->n - i - 1) * sizeof *g->e);
+		g->n--;
+		return e;
+	}
+	return NULL;
+}
+
+static void
+alone(struct set *x, const struct entry *a, const struct entry *b)
+{
+	x->report->tally.alone[b != NULL]++;
+	print_diff(
+	    x, &(struct diff){ .class = DIFF_UNMATCHED, .a = a, .b = b });
+}
+
+/* One and one are a pair wherever they were stored. */
+static void
+pair_groups(struct set *x, struct group *a, struct group *b)
+{
+	if (a->n == 1 && b->n == 1) {
+		pair(x, a->e[0], b->e[0]);
+		return;
+	}
+	for (size_t i = 0; i < a->n; i++) {
+		struct entry *e = take_file(b, a->e[i]->file);
+		if (e)
+			pair(x, a->e[i], e);
+		else
+			alone(x, a->e[i], NULL);
+		free(e);
+	}
+	for (size_t i = 0; i < b->n; i++)
+		alone(x, NULL, b->e[i]);
+}
+
+static void
+join(struct set *x, int side, struct group *g)
+{
+	drop_duplicates(x, side, g);
+	struct group *other = room_take(&x->room[!side], g->key);
+	if (!other) {
+		room_add(&x->room[side], g);
+		return;
+	}
+	if (side == ALIGN_A)
+		pair_groups(x, g, other);
+	else
+		pair_groups(x, other, g);
+	group_free(g);
+	group_free(other);
+}
+
+/* Another name begins: those of the last one are together. */
+static void
+close_groups(struct set *x, int side)
+{
+	struct group *g = x->open[side];
+	x->open[side] = NULL;
+	for (struct group *after; g; g = after) {
+		after = g->next;
+		g->next = NULL;
+		join(x, side, g);
+	}
 }
 
 static void
@@ -223,23 +338,21 @@ read_one(struct set *x, int side)
 	struct entry e;
 	if (!side_line(x->side[side], &line)) {
 		x->ended[side] = true;
+		close_groups(x, side);
 		return;
 	}
 	if (side_entry(x->side[side], line, &f, &e) != 1)
 		return;
 	count_rank(x, side, e.rank);
-	if (is_duplicate(x, side, &e)) {
-		side_bad(x->side[side], "duplicate identity", f.name);
-		return;
+	if (e.name != x->name[side])
+		close_groups(x, side);
+	x->name[side] = e.name;
+	struct group **at = group_find(&x->open[side], e.key);
+	if (!*at) {
+		*at = cli_alloc(1, sizeof **at);
+		(*at)->key = e.key;
 	}
-	struct entry *other = room_take(&x->room[!side], e.key);
-	if (!other)
-		room_add(&x->room[side], &e);
-	else if (side == ALIGN_A)
-		pair(x, &e, other);
-	else
-		pair(x, other, &e);
-	free(other);
+	group_add(*at, entry_dup(&e));
 }
 
 /* ---- results ----------------------------------------------------------- */
@@ -258,21 +371,20 @@ static void
 print_rest(struct set *x, int side)
 {
 	struct room *m = &x->room[side];
-	struct entry **e = cli_alloc(m->n + 1, sizeof *e);
-	size_t n = 0;
-	for (size_t i = 0; i < m->size; i++)
-		for (struct held *h = m->bucket[i]; h; h = h->next)
-			e[n++] = h->e;
+	size_t n = 0, i = 0;
+	for (size_t k = 0; k < m->size; k++)
+		for (struct group *g = m->bucket[k]; g; g = g->next)
+			n += g->n;
+	struct entry **e = cli_alloc(n + 1, sizeof *e);
+	for (size_t k = 0; k < m->size; k++)
+		for (struct group *g = m->bucket[k]; g; g = g->next) {
+			memcpy(e + i, g->e, g->n * sizeof *e);
+			i += g->n;
+		}
 	qsort(e, n, sizeof *e, by_line);
-	for (size_t i = 0; i < n; i++) {
-		struct diff d = { .class = DIFF_UNMATCHED };
-		if (side == ALIGN_A)
-			d.a = e[i];
-		else
-			d.b = e[i];
-		x->report->tally.alone[side]++;
-		print_diff(x, &d);
-	}
+	for (i = 0; i < n; i++)
+		alone(x, side == ALIGN_A ? e[i] : NULL,
+		    side == ALIGN_B ? e[i] : NULL);
 	free(e);
 }
 
@@ -317,6 +429,7 @@ set_compare(struct report *r, struct side *a, struct side *b)
 	for (int side = 0; !x->ended[0] || !x->ended[1]; side = !side)
 		if (!x->ended[side])
 			read_one(x, side);
+	assert(!x->open[0] && !x->open[1]);
 	int status = conclude(x);
 	room_free(&x->room[0]);
 	room_free(&x->room[1]);

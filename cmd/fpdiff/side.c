@@ -8,6 +8,7 @@
 #include "num.h"
 
 enum {
+	NAME_SHOWN = 200,
 	WARNINGS_MAX = 20,   /* bad lines shown; all are counted */
 	CONDITIONS_MAX = 64, /* different values of one condition */
 };
@@ -78,20 +79,13 @@ warn(struct side *side, const struct err *e)
 }
 
 void
-side_bad(struct side *side, const char *what, struct str name)
+side_bad(struct side *side, uint64_t line, const char *what, struct str name)
 {
 	struct err e;
+	size_t n = name.len < NAME_SHOWN ? name.len : NAME_SHOWN;
 	rec_in_bad(side->in);
-	err_set(&e, SE_EFORMAT, "%" PRIu64 ": %s",
-	    rec_in_totals(side->in)->lines, what);
-	if (name.len) {
-		char *shown = cli_alloc(name.len + 1, 1);
-		memcpy(shown, name.p, name.len);
-		shown[name.len] = 0;
-		err_set(&e, SE_EFORMAT, "%" PRIu64 ": %s \"%.200s\"",
-		    rec_in_totals(side->in)->lines, what, shown);
-		free(shown);
-	}
+	err_set(&e, SE_EFORMAT, "%" PRIu64 ": %s \"%.*s\"", line, what, (int)n,
+	    name.p);
 	warn(side, &e);
 }
 
@@ -451,6 +445,7 @@ fill(struct side *side, const struct fp *f, struct str line, struct entry *e)
 		.is_volatile = f->scalar && str_is(f->class, "volatile"),
 		.seq = f->seq,
 		.rank = f->place[FP_RANK],
+		.file = f->file,
 		.raw = line,
 		.line = rec_in_totals(side->in)->lines,
 	};
@@ -484,6 +479,7 @@ side_entry(struct side *side, struct str line, struct fp *f, struct entry *e)
 		return 0;
 	fill(side, f, line, e);
 	e->key = fp_key(f, 0, &side->key);
+	e->name = hash_table(f->name.p, f->name.len, 0);
 	e->form = form_of(&side->form, f);
 	e->value =
 	    f->scalar ? hash_xxh3(f->value.p, f->value.len) : f->hash.value;
@@ -507,21 +503,27 @@ side_twin_entry(struct side *side, struct str line, struct entry *e)
 	return 1;
 }
 
+static char *
+keep(char *to, struct str *s)
+{
+	if (!s->p)
+		return to;
+	memcpy(to, s->p, s->len);
+	s->p = to;
+	return to + s->len;
+}
+
 struct entry *
 entry_dup(const struct entry *e)
 {
-	size_t n = sizeof *e + e->raw.len + e->rank.len;
-	struct entry *copy = malloc(n);
+	size_t n = e->raw.len + e->rank.len + e->file.len;
+	struct entry *copy = malloc(sizeof *e + n);
 	if (!copy)
 		cli_die("out of memory");
-	char *text = (char *)(copy + 1);
 	*copy = *e;
-	memcpy(text, e->raw.p, e->raw.len);
-	copy->raw.p = text;
-	if (e->rank.p) {
-		memcpy(text + e->raw.len, e->rank.p, e->rank.len);
-		copy->rank.p = text + e->raw.len;
-	}
+	char *to = keep((char *)(copy + 1), &copy->raw);
+	to = keep(to, &copy->rank);
+	keep(to, &copy->file);
 	return copy;
 }
 
