@@ -1,6 +1,17 @@
 /* From counts and damage to a verdict. */
 #include "fpdiff.h"
 
+/* The codes of the manual page. */
+#define REASON_ORDER "order"
+#define REASON_WINDOW "window"
+#define REASON_CONDITIONS_DIFFER "conditions-differ"
+#define REASON_UNSTABLE "unstable"
+#define REASON_UNMATCHED "unmatched"
+#define REASON_MISSING_RANKS "missing-ranks"
+#define REASON_INCOMPARABLE "incomparable"
+#define REASON_MASKED "masked"
+#define REASON_NOTHING_COMPARED "nothing-compared"
+
 uint64_t
 tally_different(const struct tally *t)
 {
@@ -31,16 +42,17 @@ static void
 judge_values(struct verdict *v, const char *conditions, const struct judged *j)
 {
 	if (j->order_broken)
-		unknown(v, "order", "the stream in the order it was written");
+		unknown(
+		    v, REASON_ORDER, "the stream in the order it was written");
 	else if (j->window_broken)
-		unknown(v, "window",
+		unknown(v, REASON_WINDOW,
 		    "the ranks in the same order on both sides, or a larger "
 		    "--window");
 	else if (conditions)
-		unknown(v, "conditions-differ",
+		unknown(v, REASON_CONDITIONS_DIFFER,
 		    "two runs with the same switches and build");
 	else if (j->tainted)
-		unknown(v, "unstable",
+		unknown(v, REASON_UNSTABLE,
 		    "runs in which the unstable boundaries agree");
 	else
 		different(v, NULL);
@@ -54,7 +66,7 @@ judge_unmatched(struct verdict *v, const char *conditions, bool whole,
 	if (j->order_broken || j->window_broken || conditions)
 		judge_values(v, conditions, j);
 	else if (whole)
-		different(v, "unmatched");
+		different(v, REASON_UNMATCHED);
 	/* Otherwise the damage is the reason, and verdict_settle says so. */
 }
 
@@ -77,9 +89,9 @@ judge(struct report *r, const struct side *a, const struct side *b,
 	else if (unmatched)
 		judge_unmatched(v, conditions, whole, j);
 	if (v->status == STATUS_CLEAN && t->missing)
-		unknown(v, "missing-ranks", "the streams of all ranks");
+		unknown(v, REASON_MISSING_RANKS, "the streams of all ranks");
 	else if (v->status == STATUS_CLEAN && t->n[DIFF_INCOMPARABLE])
-		unknown(v, "incomparable",
+		unknown(v, REASON_INCOMPARABLE,
 		    "records of equal dtype, shape and hash algorithm");
 	else if (v->status == STATUS_CLEAN &&
 		 (j->order_broken || j->window_broken))
@@ -92,7 +104,8 @@ judge(struct report *r, const struct side *a, const struct side *b,
 	}
 	verdict_settle(v, &r->s->common.policy);
 	if (v->status == STATUS_CLEAN && !t->equal)
-		unknown(v, t->n[DIFF_MASKED] ? "masked" : "nothing-compared",
+		unknown(v,
+		    t->n[DIFF_MASKED] ? REASON_MASKED : REASON_NOTHING_COMPARED,
 		    "records that both sides have");
 	return v->status;
 }
