@@ -371,8 +371,12 @@ fp_compare(const struct fp *a, const struct fp *b, const char **why)
 	if (a->scalar != b->scalar)
 		return incomparable(why, "record");
 	unsigned type = a->scalar ? SCALAR : FP;
+	/* The length of plain bytes is part of what is compared. */
+	bool bytes = str_is(a->dtype, "bytes") && str_is(b->dtype, "bytes");
 	for (size_t i = 0; i < sizeof conditions / sizeof *conditions; i++) {
 		if (!(conditions[i].type & type))
+			continue;
+		if (bytes && conditions[i].at == AT(shape))
 			continue;
 		const struct str *x =
 		    (const void *)((const char *)a + conditions[i].at);
@@ -383,7 +387,7 @@ fp_compare(const struct fp *a, const struct fp *b, const char **why)
 	}
 	if (a->scalar)
 		return str_same(a->value, b->value) ? FP_SAME : FP_DIFFERENT;
-	if (a->bytes != b->bytes)
+	if (a->bytes != b->bytes && !bytes)
 		return incomparable(why, "bytes");
 	enum fp_relation r = fp_hash_compare(&a->hash, &b->hash);
 	return r == FP_INCOMPARABLE ? incomparable(why, "hash") : r;
