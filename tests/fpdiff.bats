@@ -417,12 +417,49 @@ llama() { # ORDER: module or name
 	[[ $output != *verdict* ]]
 }
 
-@test "fpdiff holds typed records for complete and says so" {
+@test "fpdiff takes records without head and end for filtered" {
 	run_lines "" >a
 	run_lines flip >b
-	run -0 fpdiff a a
-	[[ $output == *scope=typed* ]]
+	run -3 fpdiff a a
+	[[ $output == *reason=filtered* ]]
 	run -1 fpdiff a b
+}
+
+@test "fpdiff joins directories of streams rank by rank" {
+	mkdir a b c
+	for r in 0 1 2 10; do
+		run_lines "" $r | seal order=exec >a/run.$r.fp
+		run_lines "" $r | seal order=exec | gzip >b/r$r.gz
+		run_lines flip $r | seal order=exec >c/run.$r.fp
+	done
+	run -0 fpdiff a b
+	[[ $output == *$'equal=240'* ]]
+	run_lines "" 1 | seal order=exec >c/run.1.fp
+	run -1 fpdiff a c
+	[[ $output == *$'verdict\tresult=different\tstatus=1\tstep=2\tphase=fwd\trank=0'* ]]
+	[[ $output == *different=63* ]]
+	rm b/r2.gz
+	run -3 fpdiff --window 64 a b
+	[[ $output == *reason=missing-ranks*equal=180*unmatched=60*skipped=1* ]]
+	echo hello >b/README
+	run -3 --separate-stderr fpdiff a b
+	[[ $stderr == *"b/README: no record stream, left out"* ]]
+	[[ $output == *skipped=2* ]]
+}
+
+@test "fpdiff fingerprints files and directories in place" {
+	printf 'step,loss\n0,1.5\n1,1.25\n2,1.125\n' >a.csv
+	printf 'step,loss\n0,1.5\n1,1.25\n2,1.130\n' >b.csv
+	run -1 fpdiff a.csv b.csv
+	[[ $output == *$'prefix\trecords=2\tstep=1\tname=loss'* ]]
+	[[ $output == *abs=0.00499999* ]]
+	mkdir a b
+	echo one >a/x; echo two >a/y
+	cp a/x a/y b
+	run -0 fpdiff a b
+	echo three >b/y
+	run -1 fpdiff a b
+	[[ $output == *$'class=incomparable\tname=y'* || $output == *$'class=different\tname=y'* ]]
 }
 
 @test "fpdiff -E prints evidence for rcacompose" {

@@ -13,7 +13,10 @@
 #include "num.h"
 #include "walk.h"
 
-enum { PROBE = 4096 };
+enum {
+	PROBE = 4096,
+	LOOK = 64, /* files of a directory that are looked at */
+};
 
 struct part {
 	const char *path;
@@ -106,6 +109,17 @@ by_rank(const void *pa, const void *pb)
 	if (a->rank != b->rank)
 		return a->rank < b->rank ? -1 : 1;
 	return strcmp(a->path, b->path);
+}
+
+/* One record stream makes a directory a run; looks at no more than it must. */
+static bool
+has_records(const struct walk *w)
+{
+	char head[PROBE];
+	for (size_t i = 0; i < w->n && i < LOOK; i++)
+		if (is_records(head, peek(w->file[i].path, head)))
+			return true;
+	return false;
 }
 
 static void
@@ -236,7 +250,6 @@ struct operand *
 operand_open(const struct settings *s, const char *name)
 {
 	struct err e;
-	char head[PROBE];
 	struct operand *o = cli_alloc(1, sizeof *o);
 	o->s = s;
 	o->name = name;
@@ -253,8 +266,7 @@ operand_open(const struct settings *s, const char *name)
 	if (!o->walk.n)
 		cli_die("%s: nothing in it", name);
 	o->skipped = o->walk.skipped;
-	const char *first = o->walk.file[0].path;
-	if (is_records(head, peek(first, head)) && !s->step) {
+	if (!s->step && has_records(&o->walk)) {
 		list_streams(o);
 		return o;
 	}

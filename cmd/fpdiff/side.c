@@ -392,8 +392,12 @@ form_of(struct buf *b, const struct fp *f)
 	struct str rest = f->hash.text, word = STR_NULL;
 	if (f->hash.algorithm == FP_OTHER)
 		str_cut(&rest, ':', &word);
-	const struct str part[] = { f->scalar ? f->vtype : f->dtype, f->shape,
-		f->slice, f->global, f->offset, word };
+	/* The length of plain bytes is part of what is compared. */
+	bool bytes = !f->scalar && str_is(f->dtype, "bytes");
+	uint64_t len = bytes ? 0 : f->bytes;
+	const struct str part[] = { f->scalar ? f->vtype : f->dtype,
+		bytes ? STR_NULL : f->shape, f->slice, f->global, f->offset,
+		word };
 	size_t n = sizeof part / sizeof *part, room = 2 + 8 * (n + 1);
 	for (size_t i = 0; i < n; i++)
 		room += part[i].len;
@@ -403,8 +407,8 @@ form_of(struct buf *b, const struct fp *f)
 		return 0;
 	*to++ = (char)f->scalar;
 	*to++ = (char)f->hash.algorithm;
-	memcpy(to, &f->bytes, sizeof f->bytes);
-	to += sizeof f->bytes;
+	memcpy(to, &len, sizeof len);
+	to += sizeof len;
 	for (size_t i = 0; i < n; i++)
 		to = put_form(to, part[i]);
 	return hash_table(start, (size_t)(to - start), 0);
