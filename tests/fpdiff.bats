@@ -478,3 +478,78 @@ llama() { # ORDER: module or name
 	run -1 bash -c 'ulimit -v 40000; fpdiff a b'
 	[[ $output == *different=0* ]]
 }
+
+# ---- the data itself ------------------------------------------------------
+
+@test "fpdiff --tensors names the element and the bit that flipped" {
+	d=$root/tests/demo/data
+	run -1 fpdiff --tensors "$d/good-grad.npy" "$d/bad-grad.npy"
+	[[ $output == *$'diff\tclass=single-bit\tname=tensor\telements=1\tshare=0.00048828125\tfirst=13,40\tbox=13,40\trows=13\tnrows=1\tulp=1048576'* ]]
+	[[ $output == *$'\tbits=20x1'* ]]
+	run -0 fpdiff --tensors "$d/good-grad.npy" "$d/good-grad.npy"
+}
+
+# npy SHAPE VALUE...: little-endian int32 as .npy
+npy() {
+	local shape=$1 v
+	shift
+	printf '\x93NUMPY\x01\x00\x76\x00'
+	printf '%-117s\n' "{'descr': '<i4', 'fortran_order': False, 'shape': ($shape), }"
+	for v; do
+		printf "\\x$(printf %02x $((v & 255)))\\x$(printf %02x $((v >> 8 & 255)))\\x00\\x00"
+	done
+}
+
+@test "fpdiff --tensors tells permuted rows from zeros and from other changes" {
+	npy 3,2 1 2 3 4 5 6 >a.npy
+	npy 3,2 3 4 1 2 5 6 >b.npy
+	run -1 fpdiff --tensors a.npy b.npy
+	[[ $output == *$'class=rows-permuted'*$'elements=4'*$'rows=0-1\tnrows=2'* ]]
+	npy 3,2 1 0 3 0 5 0 >b.npy
+	run -1 fpdiff --tensors a.npy b.npy
+	[[ $output == *$'class=nullified'*$'box=0-2,1'*$'stride=2'* ]]
+	npy 3,2 1 2 3 4 5 1029 >b.npy
+	run -1 fpdiff --tensors a.npy b.npy
+	[[ $output == *$'class=multi-bit'*$'first=2,1'*$'abs=1023'* ]]
+}
+
+@test "fpdiff --tensors does not compare other shapes, and reads no half tensor" {
+	npy 3,2 1 2 3 4 5 6 >a.npy
+	npy 2,3 1 2 3 4 5 6 >b.npy
+	run -3 fpdiff --tensors a.npy b.npy
+	[[ $output == *$'class=incomparable'*$'a=3,2\tb=2,3\tnote=shape'* ]]
+	head -c 148 a.npy >b.npy
+	run -2 fpdiff --tensors a.npy b.npy
+	run -2 fpdiff --tensors a.npy:nope a.npy
+	[[ $output == *'no tensor "nope"'* ]]
+}
+
+# ---- bad input ------------------------------------------------------------
+
+@test "fpdiff survives a stream cut at any length, and never calls it same" {
+	run_lines "" | head -n 12 | seal order=exec >a
+	n=$(wc -c <a)
+	z=$(($(gzip -c a | wc -c) - 1))
+	for ((i = 1; i < n; i += 37)); do
+		head -c $i a >b
+		rc=0
+		fpdiff -q a b >out 2>/dev/null || rc=$?
+		[[ $rc == 3 || $rc == 2 ]]
+		gzip -c a | head -c $((i % z + 1)) >b.gz
+		rc=0
+		fpdiff -q a b.gz >out 2>/dev/null || rc=$?
+		[[ $rc == 3 || $rc == 2 ]]
+	done
+}
+
+@test "fpdiff never calls a stream with a flipped byte same" {
+	run_lines "" | head -n 6 | seal order=exec >a
+	n=$(wc -c <a)
+	for ((i = 20; i < n; i += 23)); do
+		{ head -c $i a; printf '~'; tail -c +$((i + 2)) a; } >b
+		rc=0
+		fpdiff -q a b >out 2>/dev/null || rc=$?
+		# What only a person reads (tool=, a comment) may change.
+		[[ $rc != 0 || $i -lt 60 ]]
+	done
+}

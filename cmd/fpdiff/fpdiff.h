@@ -194,6 +194,8 @@ struct judged {
 	bool window_broken; /* ranks too far apart */
 	bool tainted;       /* every difference follows an unstable one */
 };
+/* Of tensors, whose damage is in the verdict already. */
+int judge_tensors(struct report *r, struct outcome *o);
 int judge(struct report *r, const struct side *a, const struct side *b,
     const struct judged *j, struct outcome *o);
 

@@ -70,6 +70,41 @@ judge_unmatched(struct verdict *v, const char *conditions, bool whole,
 	/* Otherwise the damage is the reason, and verdict_settle says so. */
 }
 
+/* What is left to say when no pair differs and none is missing. */
+static int
+settle(struct report *r, struct verdict *v)
+{
+	const struct tally *t = &r->tally;
+	if (!t->equal && !tally_different(t) && !t->n[DIFF_UNMATCHED] &&
+	    !t->n[DIFF_INCOMPARABLE] && !t->n[DIFF_MASKED] &&
+	    !t->n[DIFF_UNSTABLE]) {
+		cli_warn("nothing to compare: no records on either side");
+		return v->status = STATUS_NONE;
+	}
+	if (v->status == STATUS_CLEAN && t->n[DIFF_INCOMPARABLE])
+		unknown(v, REASON_INCOMPARABLE,
+		    "records of equal dtype, shape and hash algorithm");
+	verdict_settle(v, &r->s->common.policy);
+	if (v->status == STATUS_CLEAN && !t->equal)
+		unknown(v,
+		    t->n[DIFF_MASKED] ? REASON_MASKED : REASON_NOTHING_COMPARED,
+		    "records that both sides have");
+	return v->status;
+}
+
+int
+judge_tensors(struct report *r, struct outcome *o)
+{
+	struct verdict *v = &o->v;
+	v->result = "same";
+	v->status = STATUS_CLEAN;
+	if (tally_different(&r->tally))
+		different(v, NULL);
+	else if (r->tally.n[DIFF_UNMATCHED])
+		different(v, REASON_UNMATCHED);
+	return settle(r, v);
+}
+
 int
 judge(struct report *r, const struct side *a, const struct side *b,
     const struct judged *j, struct outcome *o)
@@ -90,22 +125,8 @@ judge(struct report *r, const struct side *a, const struct side *b,
 		judge_unmatched(v, conditions, whole, j);
 	if (v->status == STATUS_CLEAN && t->missing)
 		unknown(v, REASON_MISSING_RANKS, "the streams of all ranks");
-	else if (v->status == STATUS_CLEAN && t->n[DIFF_INCOMPARABLE])
-		unknown(v, REASON_INCOMPARABLE,
-		    "records of equal dtype, shape and hash algorithm");
 	else if (v->status == STATUS_CLEAN &&
 		 (j->order_broken || j->window_broken))
 		judge_values(v, NULL, j);
-	if (!t->equal && !tally_different(t) && !t->n[DIFF_UNMATCHED] &&
-	    !t->n[DIFF_INCOMPARABLE] && !t->n[DIFF_MASKED] &&
-	    !t->n[DIFF_UNSTABLE]) {
-		cli_warn("nothing to compare: no records on either side");
-		return v->status = STATUS_NONE;
-	}
-	verdict_settle(v, &r->s->common.policy);
-	if (v->status == STATUS_CLEAN && !t->equal)
-		unknown(v,
-		    t->n[DIFF_MASKED] ? REASON_MASKED : REASON_NOTHING_COMPARED,
-		    "records that both sides have");
-	return v->status;
+	return settle(r, v);
 }

@@ -143,7 +143,7 @@ main(int argc, char **argv)
 	if (rec_out_open(&r.out, file.fd, &s.common.how, &e))
 		cli_die("%s", e.msg);
 	r.s = &s;
-	int status = compare_streams(&r);
+	int status = s.tensors ? tensors_compare(&r) : compare_streams(&r);
 	if (rec_out_finish(r.out, status == STATUS_NONE ? NULL : r.result,
 		status, 0, &e)) {
 		cli_warn("%s", e.msg);
