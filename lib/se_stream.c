@@ -5,7 +5,7 @@
  * costs a copy; the thread of the stream takes what is finished, compresses
  * it if asked, and writes it outside the lock.
  */
-#define _GNU_SOURCE /* pthread_condattr_setclock on older libcs */
+#define _GNU_SOURCE /* MADV_WIPEONFORK */
 #include "straightedge.h"
 
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -31,13 +32,15 @@ static const uint64_t QUEUE_DEFAULT = UINT64_C(64) << 20;
 struct se_stream {
 	int fd;
 	bool own_fd, gzip, closing;
-	pid_t pid; /* the process whose thread writes */
+	pid_t pid;            /* the process whose thread writes */
+	unsigned char *alive; /* a page that is wiped in a forked child */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	/* under the lock */
 	struct rec_out *out;
 	struct buf queue;
+	bool woken; /* the thread was told of this queue */
 	uint64_t limit, dropped, lost;
 	struct err failure;
 	/* constant */
@@ -109,6 +112,7 @@ writer(void *user)
 		wait_a_second(s);
 		last = s->closing;
 		rec_out_flush(s->out, NULL);
+		s->woken = false;
 		struct buf full = s->queue;
 		s->queue = mine;
 		s->queue.len = 0;
@@ -176,9 +180,35 @@ free_stream(struct se_stream *s)
 	buf_free(&s->queue);
 	if (s->own_fd)
 		close(s->fd);
+	if (s->alive)
+		munmap(s->alive, (size_t)sysconf(_SC_PAGESIZE));
 	free(s->rank);
 	free(s->hash);
 	free(s);
+}
+
+/*
+ * A forked child has no thread to write for it. A system call for every record
+ * would cost more than the record: a page that the kernel wipes in the child
+ * tells the same.
+ */
+static void
+mark_process(struct se_stream *s)
+{
+	s->pid = getpid();
+#ifdef MADV_WIPEONFORK
+	size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (p == MAP_FAILED)
+		return;
+	if (madvise(p, size, MADV_WIPEONFORK)) {
+		munmap(p, size);
+		return;
+	}
+	s->alive = p;
+	*s->alive = 1;
+#endif
 }
 
 static int
@@ -198,7 +228,7 @@ open_stream(struct se_stream **out, int fd, bool own,
 	s->fd = fd;
 	s->gzip = o.flags & SE_STREAM_GZIP;
 	s->limit = o.queue ? o.queue : QUEUE_DEFAULT;
-	s->pid = getpid();
+	mark_process(s);
 	s->hash = strdup(o.hash ? o.hash : "xxh3-128");
 	s->rank = o.rank ? strdup(o.rank) : NULL;
 	struct rec_how how = { .sink = enqueue, .user = s };
@@ -240,11 +270,17 @@ se_stream_open(struct se_stream **out, const char *path,
 
 /* ---- records ------------------------------------------------------------ */
 
+static bool
+is_child(const struct se_stream *s)
+{
+	return s->alive ? !*s->alive : getpid() != s->pid;
+}
+
 /* Takes the lock if there is room; else counts the drop. */
 static bool
 lock_for_record(struct se_stream *s)
 {
-	if (getpid() != s->pid)
+	if (is_child(s))
 		return false;
 	pthread_mutex_lock(&s->lock);
 	if (s->queue.len < s->limit && !s->failure.code)
@@ -257,9 +293,11 @@ lock_for_record(struct se_stream *s)
 static void
 unlock_after_record(struct se_stream *s)
 {
-	if (s->queue.len >= WAKE_BYTES)
-		pthread_cond_signal(&s->wake);
+	bool wake = s->queue.len >= WAKE_BYTES && !s->woken;
+	s->woken |= wake;
 	pthread_mutex_unlock(&s->lock);
+	if (wake)
+		pthread_cond_signal(&s->wake);
 }
 
 /* The place and what is known about the producer. */
@@ -380,7 +418,7 @@ se_stream_close(struct se_stream *s)
 {
 	if (!s)
 		return 0;
-	if (getpid() != s->pid) {
+	if (is_child(s)) {
 		free_stream(s);
 		return 0;
 	}

@@ -485,6 +485,23 @@ class Recorder:
         elif isinstance(value, (bool, int, float)):
             self.scalar(name, value, io="state", phase="opt")
 
+    def operators(self):
+        """A context in which the outputs of every operator are recorded.
+
+        Much finer and much dearer than `hook`: for a step that is already
+        under suspicion.
+        """
+        from torch.utils._python_dispatch import TorchDispatchMode
+        recorder = self
+
+        class Operators(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                result = func(*args, **(kwargs or {}))
+                recorder._values(str(func), result, io="out", phase="op")
+                return result
+
+        return Operators()
+
     def next_step(self):
         """Begins the next step; optimizer.step() does it by itself."""
         self.step += 1

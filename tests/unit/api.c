@@ -179,6 +179,35 @@ test_killed(void)
 	se_reader_close(r);
 }
 
+/* A forked child writes nothing and does not disturb its parent's stream. */
+static void
+test_fork(void)
+{
+	struct se_stream *s;
+	struct se_reader *r;
+	uint64_t shape[1] = { 3 }, n = 0;
+	int status = 1;
+	CHECK(!se_stream_open(&s, path, NULL));
+	se_stream_tensor(s, "a", "u8", 1, shape, "abc", 3, NULL, NULL);
+	pid_t child = fork();
+	if (child == 0) {
+		int r1 = se_stream_tensor(
+		    s, "child", "u8", 1, shape, "abc", 3, NULL, NULL);
+		_exit(r1 != 1 || se_stream_close(s) != 0);
+	}
+	waitpid(child, &status, 0);
+	CHECK(status == 0);
+	se_stream_tensor(s, "b", "u8", 1, shape, "abc", 3, NULL, NULL);
+	CHECK(!se_stream_close(s));
+	CHECK(!se_reader_open(&r, path));
+	while (se_reader_next(r) == 1) {
+		CHECK(!value_is(r, "name", "child"));
+		n++;
+	}
+	CHECK(n == 4 && se_reader_state(r) == SE_STATE_COMPLETE);
+	se_reader_close(r);
+}
+
 static void
 test_full_disk(void)
 {
@@ -226,6 +255,7 @@ main(void)
 	test_stream(0, 50000);
 	test_drops();
 	test_killed();
+	test_fork();
 	test_full_disk();
 	test_writer();
 	unlink(path);
