@@ -27,6 +27,8 @@ json_fail(struct json *j, int code, const char *fmt, ...)
 void
 json_init(struct json *j, struct str text, struct arena *arena, unsigned flags)
 {
+	if (!text.p)
+		text = STR_LIT("");
 	*j = (struct json){ .p = text.p,
 		.end = text.p + text.len,
 		.start = text.p,

@@ -25,6 +25,10 @@ line_open(struct line_in **out, struct src *src, size_t max, struct err *e)
 		return err_mem(e);
 	in->src = src;
 	in->max = max;
+	if (!buf_room(&in->block, READ_SIZE)) {
+		free(in);
+		return err_mem(e);
+	}
 	*out = in;
 	return 0;
 }
@@ -63,7 +67,7 @@ read_more(struct line_in *in, struct err *e)
 	size_t n;
 	if (!to)
 		return err_mem(e);
-	int r = src_read_some(in->src, in->off, to, READ_SIZE, &n, e);
+	int r = src_read_next(in->src, in->off, to, READ_SIZE, &n, e);
 	if (r)
 		return r;
 	b->len += n;
