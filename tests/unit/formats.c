@@ -17,6 +17,7 @@
 #include "esc.h"
 #include "gzip.h"
 #include "tensor.h"
+#include "zipmake.h"
 
 #define DATA "tests/data/formats/"
 enum { SCRATCH = 64 << 10 };
@@ -468,6 +469,11 @@ test_st_refused(void)
 	    "key \"dtype\" appears twice");
 	REFUSE("{\"a\":{\"dtype\":\"U8\",\"shape\":[0]}}", 0, SE_EFORMAT,
 	    "data_offsets is missing");
+	REFUSE("{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0]}}",
+	    0, SE_EFORMAT, "expected two data_offsets");
+	REFUSE("{\"a\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":"
+	       "[0,1,1]}}",
+	    1, SE_ELIMIT, "at most 2 numbers");
 	REFUSE("{\"a\":{}}", 0, SE_EFORMAT, "tensor a");
 	REFUSE("{\"a\":[]}", 0, SE_EFORMAT, "expected an object");
 	REFUSE("{" ST("a", "Q8", "[4]", 0, 4) "}", 4, SE_EUNSUP, "type Q8");
@@ -501,13 +507,6 @@ test_st_refused(void)
 }
 
 /* ---- GGUF by hand ---- */
-
-static void
-le(struct buf *b, uint64_t v, unsigned n)
-{
-	for (; n; n--, v >>= 8)
-		buf_putc(b, (char)(v & 0xff));
-}
 
 static void
 gg_head(struct buf *b, uint32_t version, uint64_t tensors, uint64_t keys)
@@ -730,6 +729,66 @@ test_npy_sequence(void)
 	src_close(pipe_src);
 	buf_free(&b);
 	buf_free(&all);
+}
+
+/* ---- npz ---- */
+
+static void
+check_npz(const char *name, const struct buf *content, bool damage, int code,
+    const char *message, int line)
+{
+	struct zipmake z = { 0 };
+	struct buf fine = { 0 };
+	make_npy(&fine, NPY("'|u1'", "(3,)"), 3);
+	zipmake_add(&z, "fine.npy", fine.p, fine.len, 0);
+	zipmake_add(&z, name, content->p, content->len, 0);
+	size_t end = z.out.len;
+	zipmake_end(&z, 0);
+	if (damage)
+		z.out.p[end - 1] = (char)(z.out.p[end - 1] ^ 1);
+	refuse_bytes("npz", z.out.p, z.out.len, code, message, line);
+	zipmake_free(&z);
+	buf_free(&fine);
+}
+
+static void
+test_npz(void)
+{
+	struct buf b = { 0 };
+#define NPZ(name, damage, code, msg) \
+	check_npz(name, &b, damage, code, msg, __LINE__)
+	make_npy(&b, NPY("'|u1'", "(3,)"), 4);
+	NPZ("x.npy", false, SE_EFORMAT, "member x.npy: 1 bytes follow");
+	make_npy(&b, NPY("'|u1'", "(3,)"), 2);
+	NPZ("x.npy", false, SE_ETRUNC, "tensor x: needs 3 bytes");
+	make_npy(&b, NPY("'|O'", "(3,)"), 4);
+	NPZ("x.npy", false, SE_EUNSUP, "member x.npy: npy header");
+	make_npy(&b, NPY("'|u1'", "(3,)"), 3);
+	/* The CRC of stored members counts as well. */
+	NPZ("x.npy", true, SE_EFORMAT, "CRC");
+	NPZ("fine.npy", false, SE_EFORMAT, "fine.npy");
+	/* A member that is no array is bytes, not left out. */
+	NPZ("fine", false, SE_EFORMAT, "tensor fine: appears twice");
+#undef NPZ
+	buf_free(&b);
+}
+
+/* What follows an image on a pipe is seen only behind its data. */
+static void
+test_finish(void)
+{
+	struct tensor_hints npy = { .format = "npy", .dirfd = -1 },
+			    st = { .format = "safetensors", .dirfd = -1 };
+	struct buf b = { 0 }, got = { 0 };
+	struct err e = { 0 };
+	/* More than a source reads ahead when it opens. */
+	make_npy(&b, NPY("'|u1'", "(9000,)"), 9001);
+	CHECK(list_pipe(&got, "x", b.p, b.len, &npy, &e) == SE_EFORMAT);
+	CHECK(strstr(e.msg, "follow the end of the npy data") != NULL);
+	make_st(&b, "{" ST("a", "U8", "[9000]", 0, 9000) "}", 9001);
+	CHECK(list_pipe(&got, "x", b.p, b.len, &st, &e) == SE_EFORMAT);
+	buf_free(&b);
+	buf_free(&got);
 }
 
 /* ---- an index and what it names ---- */
@@ -1179,7 +1238,8 @@ test_bad_bool(void)
 	struct src *src;
 	struct err e;
 	uint64_t sum[2] = { 0 };
-	make_npy(&b, NPY("'|b1'", "(3,)"), 3); /* 0, 1, 2 */
+	make_npy(&b, NPY("'|b1'", "(3,)"), 3);
+	b.p[b.len - 2] = 0; /* 0, 0, 2 */
 	CHECK(!src_open_mem(&src, b.p, b.len, &e));
 	CHECK(!tensor_open(&set, src, NULL, &e));
 	CHECK(!tensor_blocks(
@@ -1233,6 +1293,8 @@ main(int argc, char **argv)
 	test_gguf_refused();
 	test_npy_sequence();
 	test_st_refused();
+	test_npz();
+	test_finish();
 	test_index();
 	test_strides();
 	test_signs();
