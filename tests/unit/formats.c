@@ -282,6 +282,9 @@ check_cuts(const char *file, const struct buf *content, const struct buf *want)
 		got.len = 0;
 		int r = list_mem(&got, file, content->p, len, &hints, &e);
 		check_cut(file, &got, r, len, want);
+		/* Pipes are slow to make: a fifth of them in larger files. */
+		if (len > 600 && len % 5)
+			continue;
 		got.len = 0;
 		r = list_pipe(&got, file, content->p, len, &hints, &e);
 		check_cut(file, &got, r, len, want);
@@ -889,6 +892,53 @@ test_index(void)
 	buf_free(&b);
 }
 
+/* ---- copies of forward sources ---- */
+
+/* Byte i is i * 7; user is the size. */
+static int
+make_bytes(
+    void *user, uint64_t off, void *to, size_t len, size_t *got, struct err *e)
+{
+	uint64_t size = *(uint64_t *)user;
+	unsigned char *p = to;
+	*got = 0;
+	while (*got < len && off + *got < size) {
+		p[*got] = (unsigned char)((off + *got) * 7);
+		++*got;
+	}
+	return 0;
+}
+
+static void
+test_spool(void)
+{
+	static const uint64_t lens[] = { 0, 1000, SRC_SPOOL_MEM,
+		3 * SRC_SPOOL_MEM };
+	uint64_t size = 4 * SRC_SPOOL_MEM;
+	struct src *src, *copy;
+	struct err e = { 0 };
+	CHECK(!src_open_fn(&src, make_bytes, &size, SRC_UNKNOWN, NULL, &e));
+	CHECK(!src_is_seekable(src));
+	for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+		unsigned char b[2];
+		if (!CHECK(!src_spool(&copy, src, 100, lens[i], &e)))
+			continue;
+		CHECK(src_is_seekable(copy) && src_size(copy) == lens[i]);
+		for (uint64_t at = lens[i]; at >= 2; at /= 2) {
+			CHECK(!src_read_at(copy, at - 2, b, 2, &e));
+			CHECK(b[0] == (unsigned char)((at + 98) * 7) &&
+			      b[1] == (unsigned char)((at + 99) * 7));
+		}
+		CHECK(src_read_at(copy, lens[i], b, 1, &e) == SE_ETRUNC);
+		src_close(copy);
+	}
+	/* Short: an error, whether in memory or in a file. */
+	CHECK(src_spool(&copy, src, size - 10, 11, &e) == SE_ETRUNC);
+	CHECK(src_spool(&copy, src, 100, size, &e) == SE_ETRUNC);
+	CHECK(!src_seekable(src, &e) && src_size(src) == size);
+	src_close(src);
+}
+
 /* ---- strides ----------------------------------------------------------- */
 
 static int
@@ -1296,6 +1346,7 @@ main(int argc, char **argv)
 	test_npz();
 	test_finish();
 	test_index();
+	test_spool();
 	test_strides();
 	test_signs();
 	test_plain();
