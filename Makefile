@@ -25,7 +25,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 # The layers of lib/, lowest first. A file includes headers of its own layer
 # or a lower one; tests/layers.sh checks it from these lists.
-BASE = arena buf cur err esc glob hash map num select str
+BASE = arena buf cur err esc glob hash map num select stats str
 TENSOR = tensor tensor_data tensor_formats tensor_gguf tensor_index tensor_npy \
 	tensor_npz tensor_raw tensor_safetensors tensor_table tensor_text
 TORCH = tensor_dcp tensor_torch torch torch_call torch_storage torch_view torch_walk
@@ -34,7 +34,7 @@ DOMAIN = align align_lanes dump fingerprint fp mask profile rec rec_out schema v
 API = se_fingerprint se_record se_stream
 CLI = cli opt
 
-COMMANDS = fpdiff fpdump
+COMMANDS = fpdiff fpdump rcacompose
 
 # Per cent of the lines of lib/ and cmd/ that `make cov` must reach. It only
 # rises.
@@ -133,6 +133,23 @@ $(BUILD)/replay/%: $(BUILD)/tests/fuzz/fuzz_%.o \
 $(BUILD)/fuzzer/%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/libse.a
 	@mkdir -p $(@D)
 	$(CC) $(ALLCFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+# Tests of a command's own modules carry its name: tests/unit/COMMAND_*.c and
+# tests/fuzz/fuzz_COMMAND_*.c are linked with all of it but main.c.
+define command_tests
+$(BUILD)/unit/$(1)_%: $(BUILD)/tests/unit/$(1)_%.o \
+		$$(filter-out %/main.o,$$(call cmdobj,$(1))) $(BUILD)/libse.a
+	$$(link)
+$(BUILD)/replay/$(1)_%: $(BUILD)/tests/fuzz/fuzz_$(1)_%.o \
+		$(BUILD)/tests/fuzz/replay.o \
+		$$(filter-out %/main.o,$$(call cmdobj,$(1))) $(BUILD)/libse.a
+	$$(link)
+$(BUILD)/fuzzer/$(1)_%: $(BUILD)/tests/fuzz/fuzz_$(1)_%.o \
+		$$(filter-out %/main.o,$$(call cmdobj,$(1))) $(BUILD)/libse.a
+	@mkdir -p $$(@D)
+	$$(CC) $$(ALLCFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
+endef
+$(foreach c,$(COMMANDS),$(eval $(call command_tests,$(c))))
 
 # ---- tests
 

@@ -53,7 +53,8 @@ static const struct schema_key diff_keys[] = {
 
 static const struct schema_key finding_keys[] = {
 	REQ("entity", KEY_TEXT), REQ("result", KEY_TEXT), T("reason"),
-	T("by"), T("evidence"), T("need"), T("members"), T("note"), END,
+	T("by"), T("evidence"), T("need"), T("members"), T("note"),
+	T("incident"), END,
 };
 
 static const struct schema_key evidence_keys[] = {
@@ -67,7 +68,9 @@ static const struct schema_key verdict_keys[] = {
 	T("reason"), T("bound"), T("need"), T("scope"), T("cause"),
 	PLACE, T("name"), I("prefix"), T("a"), T("b"), I("compared"),
 	I("equal"), I("different"), I("unmatched"), I("incomparable"),
-	I("masked"), I("bad"), I("lost"), I("skipped"), END,
+	I("masked"), T("incident"), T("members"), I("candidates"),
+	I("unobserved"), T("supersedes"), T("final"), I("bad"), I("lost"),
+	I("skipped"), END,
 };
 
 static const struct schema_key count_keys[] = {
@@ -98,6 +101,64 @@ static const struct schema_key map_keys[] = {
 	REQ("a", KEY_TEXT), REQ("b", KEY_TEXT), END,
 };
 
+/* What an incident is about: rcacompose(1), straightedge-incident(5). */
+static const struct schema_key incident_keys[] = {
+	REQ("id", KEY_TEXT), REQ("start", KEY_TIME), TM("end"), TM("now"),
+	T("note"), END,
+};
+
+static const struct schema_key flow_keys[] = {
+	T("id"), REQ("src", KEY_TEXT), REQ("dst", KEY_TEXT), END,
+};
+
+static const struct schema_key path_keys[] = {
+	REQ("flow", KEY_TEXT), REQ("hops", KEY_TEXT), END,
+};
+
+static const struct schema_key candidate_keys[] = {
+	REQ("entity", KEY_TEXT), END,
+};
+
+static const struct schema_key attach_keys[] = {
+	REQ("child", KEY_TEXT), REQ("parent", KEY_TEXT), END,
+};
+
+static const struct schema_key alias_keys[] = {
+	REQ("entity", KEY_TEXT), REQ("same", KEY_TEXT), END,
+};
+
+static const struct schema_key alive_keys[] = {
+	REQ("agent", KEY_TEXT), REQ("entity", KEY_TEXT), TM("since"),
+	REQ("until", KEY_TIME), END,
+};
+
+static const struct schema_key truth_keys[] = {
+	REQ("entity", KEY_TEXT), END,
+};
+
+/* rcacompose score: a share with its interval, a changed answer. */
+static const struct schema_key rate_keys[] = {
+	REQ("name", KEY_TEXT), REQ("k", KEY_INT), REQ("n", KEY_INT),
+	F("share"), F("low"), F("high"), T("interval"), T("reason"),
+	T("agent"), T("note"), END,
+};
+
+/* rcacompose lint: a doubtful place in a stack, a line of its truth table. */
+static const struct schema_key warning_keys[] = {
+	REQ("class", KEY_TEXT), T("kind"), T("agent"), T("at"),
+	REQ("note", KEY_TEXT), END,
+};
+
+static const struct schema_key case_keys[] = {
+	REQ("kind", KEY_TEXT), REQ("answers", KEY_TEXT),
+	REQ("result", KEY_TEXT), REQ("reason", KEY_TEXT), END,
+};
+
+static const struct schema_key flip_keys[] = {
+	REQ("incident", KEY_TEXT), REQ("class", KEY_TEXT), T("truth"),
+	T("a"), T("b"), T("note"), END,
+};
+
 const struct schema_type schema_types[] = {
 	{ "head", head_keys },
 	{ "fp", fp_keys },
@@ -111,6 +172,18 @@ const struct schema_type schema_types[] = {
 	{ "unstable", unstable_keys },
 	{ "map", map_keys },
 	{ "evidence", evidence_keys },
+	{ "incident", incident_keys },
+	{ "flow", flow_keys },
+	{ "path", path_keys },
+	{ "candidate", candidate_keys },
+	{ "attach", attach_keys },
+	{ "alias", alias_keys },
+	{ "alive", alive_keys },
+	{ "truth", truth_keys },
+	{ "rate", rate_keys },
+	{ "flip", flip_keys },
+	{ "warning", warning_keys },
+	{ "case", case_keys },
 	{ "verdict", verdict_keys },
 	{ "end", end_keys },
 	END,

@@ -1,0 +1,87 @@
+/* What the verbs share: stacks by name, streams out. See verbs.h. */
+#include "verbs.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* Where shipped stacks are, from the folder of the program. */
+static const char *const places[] = {
+	"../share/straightedge/stacks", /* installed */
+	"../cmd/rcacompose/stacks",     /* built, not installed */
+	"../../cmd/rcacompose/stacks",  /* the same, a variant */
+};
+
+void
+stack_path(const char *name, char *path, size_t room)
+{
+	char self[2048];
+	if (strchr(name, '/')) {
+		snprintf(path, room, "%s", name);
+		return;
+	}
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	if (n < 0)
+		cli_die("cannot find the shipped stacks: %s", strerror(errno));
+	while (n && self[n - 1] != '/')
+		n--;
+	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+		snprintf(path, room, "%.*s%s/%s", (int)n, self, places[i], name);
+		if (!access(path, R_OK))
+			return;
+	}
+	cli_die("no shipped stack \"%s\": a file needs a slash, ./%s", name,
+	    name);
+}
+
+struct stack *
+stack_open(const char *name)
+{
+	char path[4096];
+	struct err e;
+	struct stack *s = cli_alloc(1, sizeof *s);
+	stack_path(name, path, sizeof path);
+	stack_init(s);
+	if (stack_read(s, path, &e))
+		cli_die_err(path, &e);
+	return s;
+}
+
+void
+stack_close(struct stack *s)
+{
+	if (s)
+		stack_free(s);
+	free(s);
+}
+
+struct rec_out *
+records_open(
+    int fd, const struct rec_how *how, const char *of, const char *source)
+{
+	struct rec_out *o;
+	struct err e;
+	if (rec_out_open(&o, fd, how, &e))
+		cli_die("%s", e.msg);
+	rec_begin(o, "head");
+	rec_put(o, "of", of);
+	rec_u64(o, "version", SCHEMA_VERSION);
+	rec_put(o, "tool", "rcacompose/" VERSION);
+	if (source)
+		rec_put(o, "source", source);
+	rec_end(o);
+	return o;
+}
+
+int
+records_close(struct rec_out *o, struct cli_out *out, const char *result,
+    int status, uint64_t skipped)
+{
+	struct err e;
+	bool failed = rec_out_finish(o, result, status, skipped, &e) != 0;
+	if (failed)
+		cli_warn_err(out->path ? out->path : "standard output", &e);
+	rec_out_close(o);
+	return cli_out_close(out, !failed) || failed ? STATUS_NONE : status;
+}
