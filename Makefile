@@ -17,6 +17,7 @@ CFLAGS ?= -O2 -g
 PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
+STACKDIR ?= $(PREFIX)/share/straightedge/stacks
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 LIBDIR ?= $(PREFIX)/lib
@@ -210,12 +211,14 @@ completions: all
 
 # "SOURCE TARGET" for every file that is installed.
 MAN = $(wildcard man/*.[1357])
+STACKS = $(wildcard cmd/rcacompose/stacks/*)
 INSTALL = $(foreach c,$(COMMANDS),$(BUILD)/$(c):$(BINDIR)/$(c)) \
 	$(foreach m,$(MAN),$(m):$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
 	$(foreach c,$(COMMANDS), \
 		completions/bash/$(c):$(BASHDIR)/$(c) \
 		completions/zsh/_$(c):$(ZSHDIR)/_$(c) \
 		completions/fish/$(c).fish:$(FISHDIR)/$(c).fish) \
+	$(foreach s,$(STACKS),$(s):$(STACKDIR)/$(notdir $(s))) \
 	lib/straightedge.h:$(INCLUDEDIR)/straightedge.h \
 	$(BUILD)/libstraightedge.a:$(LIBDIR)/libstraightedge.a \
 	$(BUILD)/libstraightedge.so:$(LIBDIR)/$(SONAME) \

@@ -55,6 +55,10 @@ typical() {
 		fpdump -o a.fp data
 		echo fpdiff a.fp a.fp
 		;;
+	rcacompose)
+		printf 'evidence\tentity=host:a\tagent=mce\tstatus=faulty\n' >ev
+		echo rcacompose -s gpu-node ev
+		;;
 	*) return 1 ;;
 	esac
 }
@@ -434,6 +438,7 @@ END
 	for c in $commands; do
 		case $c in
 		fpdiff) capture fpdiff none-1 none-2 ;;
+		rcacompose) capture rcacompose -s clos none-1 ;;
 		*) capture "$c" none-1 ;;
 		esac
 		[[ $rc == 2 && $(grep -c none-1 err) == 1 ]] ||

@@ -10,8 +10,15 @@
 #include "num.h"
 #include "verbs.h"
 
-enum { OPT_PATH = OPT_OWN, OPT_START, OPT_END_TIME, OPT_LAZY, OPT_EVERY,
-	OPT_FOR, OPT_LOG };
+enum {
+	OPT_PATH = OPT_OWN,
+	OPT_START,
+	OPT_END_TIME,
+	OPT_LAZY,
+	OPT_EVERY,
+	OPT_FOR,
+	OPT_LOG
+};
 
 // clang-format off
 static const struct opt options[] = {
@@ -59,7 +66,7 @@ struct run {
 	struct inputs inputs;
 	size_t fixed_inputs; /* files; the rest are agents of one incident */
 	struct rec_out *out, *log;
-	struct damage general; /* of what belongs to every incident */
+	struct damage general;     /* of what belongs to every incident */
 	struct buf answer, before; /* as text, for supersedes= */
 	int status;
 	const char *result, *reason;
@@ -67,7 +74,8 @@ struct run {
 	bool first_round, final;
 };
 
-/* ---- options ------------------------------------------------------------------ */
+/* ---- options
+ * ------------------------------------------------------------------ */
 
 static int64_t
 option_time(const struct opt_state *o)
@@ -143,7 +151,8 @@ parse(struct settings *s, int argc, char **argv)
 			s->every = cli_duration(&o);
 			if (s->every <= 0)
 				cli_usage("option %s: expected more than "
-					  "nothing", o.name);
+					  "nothing",
+				    o.name);
 			break;
 		case OPT_FOR:
 			s->span = cli_duration(&o);
@@ -158,7 +167,8 @@ parse(struct settings *s, int argc, char **argv)
 	check(s);
 }
 
-/* ---- agents --------------------------------------------------------------------- */
+/* ---- agents
+ * --------------------------------------------------------------------- */
 
 static void
 put_epoch(char to[40], int64_t ns)
@@ -279,8 +289,7 @@ ask_agents(struct run *r, struct damage *d)
 		if (r->s->lazy && !is_symptom(s, q[i].agent) && !is_open(&j))
 			continue;
 		judge_undo(&j);
-		agents_ask(
-		    s, &q[i], step, r->s->jobs, buf_view(&list), &env);
+		agents_ask(s, &q[i], step, r->s->jobs, buf_view(&list), &env);
 		take_answers(r, &q[i], step, d);
 		do_judge(r, &j, d);
 	}
@@ -288,7 +297,8 @@ ask_agents(struct run *r, struct damage *d)
 	buf_free(&list);
 }
 
-/* ---- one incident ------------------------------------------------------------------ */
+/* ---- one incident
+ * ------------------------------------------------------------------ */
 
 static void
 put_log(struct run *r, struct judgement *j, const struct damage *d)
@@ -336,8 +346,7 @@ evaluate(struct run *r, const struct damage *own)
 	struct damage d = *own;
 	const struct cli_common *c = &r->s->common;
 	r->weigher.facts = &r->facts;
-	r->weigher.now =
-	    r->facts.now != NO_TIME ? r->facts.now : cli_now(c);
+	r->weigher.now = r->facts.now != NO_TIME ? r->facts.now : cli_now(c);
 	r->weigher.gaps = d.filtered || d.altered || d.lost || d.skipped ||
 			  d.bad > c->policy.allow_bad;
 	memset(r->weigher.silence, 0, sizeof r->weigher.silence);
@@ -345,8 +354,8 @@ evaluate(struct run *r, const struct damage *own)
 	do_judge(r, &j, &d);
 	explain_answer(&j, &r->answer);
 	bool again = r->s->every && !r->first_round;
-	bool same = again && str_same(buf_view(&r->answer),
-				 buf_view(&r->before));
+	bool same =
+	    again && str_same(buf_view(&r->answer), buf_view(&r->before));
 	r->final = same && (row_status(j.row) != STATUS_UNKNOWN || r->final);
 	struct telling t = { .inputs = &r->inputs,
 		.common = c,
@@ -365,7 +374,8 @@ evaluate(struct run *r, const struct damage *own)
 	remember(r, &j, status);
 }
 
-/* ---- streams of incidents ------------------------------------------------------------ */
+/* ---- streams of incidents
+ * ------------------------------------------------------------ */
 
 /* An incident begins: what stood before it ends. */
 static void
@@ -389,7 +399,8 @@ on_incident(void *user, const struct rec *rec, const struct damage *d)
 	r->answer.len = 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------ */
+/* ---- all of it
+ * ------------------------------------------------------------------------ */
 
 static void
 set_paths(struct run *r)
@@ -404,13 +415,14 @@ set_paths(struct run *r)
 			cli_usage("option --path: %s", e.msg);
 }
 
-static void
+static bool
 read_incident(struct run *r, struct damage *d)
 {
 	if (!input_read(&r->facts, &r->inputs, r->s->incident, d, NULL, NULL))
-		exit(STATUS_NONE);
+		return false;
 	if (!r->facts.incident)
-		cli_die("%s: expected an incident record", r->s->incident);
+		cli_warn("%s: expected an incident record", r->s->incident);
+	return r->facts.incident;
 }
 
 static bool
@@ -422,7 +434,8 @@ has_source(const struct stack *s)
 	return false;
 }
 
-static size_t
+/* False: there were some, and none could be read. */
+static bool
 read_operands(struct run *r, struct damage *d)
 {
 	static char dash[] = "-";
@@ -445,9 +458,7 @@ read_operands(struct run *r, struct damage *d)
 		opened += ok;
 		d->skipped += !ok;
 	}
-	if (n && !opened)
-		exit(STATUS_NONE);
-	return opened;
+	return !n || opened;
 }
 
 /* One evaluation from scratch. */
@@ -458,12 +469,11 @@ go(struct run *r)
 	facts_init(&r->facts, r->stack);
 	if (r->s->npaths)
 		set_paths(r);
-	if (r->s->incident)
-		read_incident(r, &d);
 	uint64_t before = r->judged;
-	read_operands(r, &d);
+	bool ok =
+	    (!r->s->incident || read_incident(r, &d)) && read_operands(r, &d);
 	/* Without incidents in the operands there is one: all of it. */
-	if (r->judged == before)
+	if (ok && r->judged == before)
 		evaluate(r, &d);
 	facts_free(&r->facts);
 	inputs_free(&r->inputs);
@@ -519,8 +529,8 @@ run_main(int argc, char **argv)
 	}
 	go_on(&r);
 	const char *result = r.judged == 1 ? r.result : NULL;
-	if (r.log && records_close(r.log, &log, result, r.status, 0) ==
-			 STATUS_NONE)
+	if (r.log &&
+	    records_close(r.log, &log, result, r.status, 0) == STATUS_NONE)
 		r.status = STATUS_NONE;
 	int status = records_close(r.out, &out, result, r.status, 0);
 	cli_prom(&s.common, s.stack, r.result, r.reason, status, 0);
