@@ -19,7 +19,7 @@ extern char **environ;
 
 enum {
 	READ_SIZE = 64 << 10,
-	NAP_MS = 20,     /* between looks at programs that closed their output */
+	NAP_MS = 20,     /* between looks at programs without output */
 	GRACE_MS = 1000, /* from SIGTERM to SIGKILL */
 };
 
@@ -48,7 +48,8 @@ agent_has_source(const struct agent *a)
 	return a->exec.n || a->file || a->fd >= 0;
 }
 
-/* ---- starting ---------------------------------------------------------------- */
+/* ---- starting
+ * ---------------------------------------------------------------- */
 
 /* Who could have written the program is who decides what runs. */
 static bool
@@ -225,7 +226,8 @@ start(struct run *r, struct str candidates, char **envp)
 	r->q->silence = REASON_ERROR;
 }
 
-/* ---- reading ------------------------------------------------------------------ */
+/* ---- reading
+ * ------------------------------------------------------------------ */
 
 static void
 stop_reading(struct run *r)
@@ -279,8 +281,8 @@ static void
 look_after(struct run *r)
 {
 	siginfo_t info = { 0 };
-	if (!r->pid || waitid(P_PID, (id_t)r->pid, &info,
-			   WEXITED | WNOHANG | WNOWAIT) ||
+	if (!r->pid ||
+	    waitid(P_PID, (id_t)r->pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
 	    !info.si_pid) {
 		if (r->pid && r->termed && clock_ns() >= r->deadline)
 			kill(-r->pid, SIGKILL);
