@@ -297,12 +297,17 @@ bad_line(struct rec_in *in, struct err *e)
 static int
 skip_line(struct rec_in *in, struct err *e)
 {
-	for (;;) {
+	for (size_t dropped = 0;; dropped += in->len - in->at) {
 		char *lf = memchr(in->block + in->at, '\n', in->len - in->at);
 		in->at = lf ? (size_t)(lf + 1 - in->block) : in->len;
 		if (lf || in->eof)
 			break;
-		int r = read_more(in, e);
+		int r = dropped > REC_SKIP_MAX
+			    ? err_set(e, SE_ELIMIT,
+				  "line %" PRIu64 " is longer than %u bytes: "
+				  "no record stream",
+				  in->t.lines, REC_SKIP_MAX)
+			    : read_more(in, e);
 		if (r) {
 			in->broken = true;
 			in->t.torn = true;

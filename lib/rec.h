@@ -18,8 +18,9 @@
 #include "src.h"
 #include "str.h"
 
-#define REC_LINE_MAX (1u << 20) /* bytes in a line: a name and 4096 tiles */
-#define REC_FIELDS_MAX 256      /* key=value pairs in a line */
+#define REC_LINE_MAX (1u << 20)  /* bytes in a line: a name and 4096 tiles */
+#define REC_SKIP_MAX (64u << 20) /* an overlong line this long is no text */
+#define REC_FIELDS_MAX 256       /* key=value pairs in a line */
 
 struct rec_field {
 	struct str key, value; /* value with escapes undone */
@@ -81,6 +82,7 @@ void rec_in_close(struct rec_in *in);
  * SE_EFORMAT: a bad line, counted; e says "LINE: reason" and the next call
  * goes on behind it. SE_EUNSUP: the stream is of a later version.
  * SE_ETRUNC, SE_EIO: the input broke here; the next call returns 0.
+ * SE_ELIMIT: a line without end, as from a device; the next call returns 0.
  * Heads and ends are delivered like other records; comments and blank lines
  * are not. Known types are checked for their required keys.
  */

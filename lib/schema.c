@@ -70,7 +70,7 @@ static const struct schema_key verdict_keys[] = {
 	I("equal"), I("different"), I("unmatched"), I("incomparable"),
 	I("masked"), T("incident"), T("members"), I("candidates"),
 	I("unobserved"), T("supersedes"), T("final"), I("bad"), I("lost"),
-	I("skipped"), END,
+	I("skipped"), I("altered"), END,
 };
 
 static const struct schema_key count_keys[] = {

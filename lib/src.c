@@ -45,6 +45,7 @@ struct src {
 	bool broken;         /* a failure ended it; kept below */
 	struct err failure;
 	bool gzip;
+	bool device; /* a character device: may have no end */
 };
 
 static int
@@ -187,7 +188,12 @@ pull(struct src *s, void *to, size_t len, size_t *got, struct err *e)
 	struct err *f = &s->failure;
 	int r = s->z ? pull_gzip(s, to, len, got, f)
 		     : pull_plain(s, to, len, got, f);
+	if (!r && s->device && s->pos > SRC_DEVICE_MAX)
+		r = err_set(f, SE_ELIMIT,
+		    "a device that gives more than %" PRIu64 " bytes",
+		    SRC_DEVICE_MAX);
 	if (r) {
+		*got = 0;
 		s->broken = true;
 		return err_set(e, f->code, "%s", f->msg);
 	}
@@ -266,6 +272,7 @@ start(struct src *s, unsigned flags, struct err *e)
 		return err_sys(e, "stat");
 	if (S_ISDIR(st.st_mode))
 		return err_set(e, SE_EINVAL, "is a directory");
+	s->device = S_ISCHR(st.st_mode);
 	bool look = !(flags & SRC_PLAIN);
 	/* /proc files say size 0 and are read as streams. */
 	off_t at = lseek(s->fd, 0, SEEK_CUR);

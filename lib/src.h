@@ -24,6 +24,8 @@ struct src;
 #define SRC_BACK (64u << 10)
 /* Most we put into a temporary file: a gzip bomb ends here, not the disk. */
 #define SRC_SPOOL_MAX (UINT64_C(64) << 30)
+/* Most we read from a character device: /dev/zero has no end. */
+#define SRC_DEVICE_MAX (UINT64_C(256) << 20)
 /* Size of a source whose end has not been seen. */
 #define SRC_UNKNOWN UINT64_MAX
 

@@ -12,7 +12,7 @@ damage_add(struct damage *d, const struct rec_totals *t)
 		d->filtered = true;
 		break;
 	case REC_ALTERED:
-		d->altered = true;
+		d->altered++;
 		break;
 	case REC_TYPED:
 		d->typed = true;
@@ -87,6 +87,8 @@ verdict_end(struct rec_out *o, const struct verdict *v)
 		rec_u64(o, "lost", v->damage.lost);
 	if (v->damage.skipped)
 		rec_u64(o, "skipped", v->damage.skipped);
+	if (v->damage.altered)
+		rec_u64(o, "altered", v->damage.altered);
 	rec_end(o);
 }
 

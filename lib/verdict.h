@@ -34,8 +34,8 @@ struct damage {
 	uint64_t bad;     /* lines or entries that could not be used */
 	uint64_t lost;    /* records that a producer says it dropped */
 	uint64_t skipped; /* files, ranks, members left out */
+	uint64_t altered; /* streams changed or added to after writing */
 	bool filtered;    /* fewer records than their ends say, or no end */
-	bool altered;     /* records were changed or added after writing */
 	bool typed;       /* written by hand: no head, no end */
 };
 

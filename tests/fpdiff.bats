@@ -553,3 +553,23 @@ npy() {
 		[[ $rc != 0 || $i -lt 60 ]]
 	done
 }
+
+@test "fpdiff says in the verdict that a stream was changed after it was written" {
+	zcat "$root/tests/demo/data/good.fp.gz" >good.fp
+	# One digit of one digest: whether the run or the file differs is open.
+	sed '100s/hash=xxh3-128:./hash=xxh3-128:f/' good.fp >changed.fp
+	run -1 fpdiff -q good.fp changed.fp
+	[[ $output == *"different=1	"*"altered=1"* ]]
+}
+
+@test "fpdiff gives up on a device that never ends" {
+	run -2 timeout 20 fpdiff -q "$root/tests/demo/data/good.fp.gz" - </dev/zero
+	[[ $output == *"a device that gives more than 268435456 bytes"* ]]
+}
+
+@test "fpdiff gives up on a line that never ends" {
+	local big='head\tof=fp\tversion=1\ttool=x\n'
+	run -3 timeout 20 fpdiff -q "$root/tests/demo/data/good.fp.gz" \
+		<(printf "$big"; timeout 10 tr '\0' a </dev/zero)
+	[[ $output == *"no record stream"* ]]
+}

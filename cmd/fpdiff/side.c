@@ -266,8 +266,12 @@ unsort(struct side *side, struct src *src)
 		return src;
 	if (got == 5 && !memcmp(first, "head\t", 5))
 		return src;
-	if (first[0] == '#' || src_seekable(src, &e))
+	if (first[0] == '#')
 		return src;
+	int r = src_seekable(src, &e);
+	/* Torn gzip is readable up to the tear; else nothing can be read. */
+	if (r && r != SE_ETRUNC && r != SE_EFORMAT)
+		cli_die_err(side->name, &e);
 	if (src_size(src) > SORT_MAX)
 		return src;
 	struct buf text = { 0 };

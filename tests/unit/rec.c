@@ -891,7 +891,7 @@ test_verdict(void)
 		{ 0, { .filtered = true }, { 0 }, 3, "filtered", NULL },
 		{ 0, { .filtered = true }, { .partial = true }, 0, NULL,
 		    "partial" },
-		{ 0, { .altered = true }, { .partial = true, .allow_bad = 9 },
+		{ 0, { .altered = 1 }, { .partial = true, .allow_bad = 9 },
 		    3, "damaged", NULL },
 		{ 0, { .typed = true }, { 0 }, 0, NULL, "typed" },
 		{ 3, { .bad = 1 }, { .strict = true }, 2, "thin", NULL },
