@@ -764,6 +764,20 @@ test_gzip_members(void)
 		members += !memcmp(text + i, "\x1f\x8b\x08\x00\x00", 5);
 	CHECK(members >= 3);
 	free(text);
+
+	/* A long line is cut into members as well. */
+	w = writer_open((struct rec_how){ .gzip = true });
+	char *big = malloc(300000);
+	CHECK(big != NULL);
+	memset(big, 'v', 300000);
+	put_scalar(w.o, "a", (struct str){ big, 300000 });
+	text = writer_text(&w, &n);
+	members = 0;
+	for (size_t i = 0; i + 4 < n; i++)
+		members += !memcmp(text + i, "\x1f\x8b\x08\x00\x00", 5);
+	CHECK(members == 6); /* five and the end */
+	free(text);
+	free(big);
 }
 
 static int
@@ -896,6 +910,7 @@ test_verdict(void)
 		{ 0, { .typed = true }, { 0 }, 0, NULL, "typed" },
 		{ 3, { .bad = 1 }, { .strict = true }, 2, "thin", NULL },
 		{ 3, { .bad = 1 }, { 0 }, 3, "thin", NULL },
+		{ 3, { 0 }, { .strict = true }, 3, "thin", NULL },
 	};
 	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
 		struct verdict v = { .result = "same",
