@@ -37,6 +37,9 @@ CLI = cli opt
 
 COMMANDS = fpdiff fpdump rcacompose
 
+# Tests (unit programs and bats files) that run threads, for `make tsan`.
+THREADED = abi api fpdump
+
 # Per cent of the lines of lib/ and cmd/ that `make cov` must reach. It only
 # rises.
 COVERAGE_FLOOR = 70
@@ -169,8 +172,12 @@ asan:
 		CFLAGS='$(SANITIZE) -fsanitize=address,undefined'
 
 tsan:
-	TSAN_OPTIONS=halt_on_error=1 $(MAKE) BUILD=build/tsan check \
+	TSAN_OPTIONS=halt_on_error=1 $(MAKE) BUILD=build/tsan threaded \
 		CFLAGS='$(SANITIZE) -fsanitize=thread'
+THREADEDPROGRAMS = $(filter $(THREADED:%=$(BUILD)/unit/%),$(UNITS))
+threaded: all $(THREADEDPROGRAMS)
+	BUILD=$(BUILD) tests/tools/check \
+		$(filter $(THREADED:%=tests/%.bats),$(BATS)) $(THREADEDPROGRAMS)
 
 cov:
 	find build/cov -name '*.gcda' -delete 2>/dev/null || :
@@ -249,8 +256,8 @@ print-%:
 
 FORCE:
 
-.PHONY: FORCE all unit check asan tsan cov fuzz fuzzers lint werror demo bench deps \
-	completions install uninstall clean
+.PHONY: FORCE all unit check asan tsan threaded cov fuzz fuzzers lint werror \
+	demo bench deps completions install uninstall clean
 .SECONDARY:
 
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
