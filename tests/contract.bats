@@ -3,10 +3,27 @@
 # types say the same. It finds the commands in the Makefile; a new one adds its
 # line to `typical` below.
 
+# The option tables of all commands and verbs, once for all tests.
+setup_file() {
+	load common
+	local c v dir=$BATS_FILE_TMPDIR
+	: >"$dir/programs"
+	for c in $(make -s --no-print-directory -C "$root" print-COMMANDS); do
+		echo "$c" >>"$dir/programs"
+		"$root/tests/tools/options" "$c" >"$dir/$c"
+		"$root/tests/tools/options" --verbs "$build/$c" | cut -f 1 |
+			while read -r v; do
+				echo "$c $v" >>"$dir/programs"
+				"$root/tests/tools/options" "$c" "$v" \
+					>"$dir/$c $v"
+			done
+	done
+}
+
 setup() {
 	load common
-	commands=$(make -s --no-print-directory -C "$root" print-COMMANDS)
-	[[ -n $commands ]] || skip "not run: there is no command yet"
+	commands=$(grep -v ' ' "$BATS_FILE_TMPDIR/programs") ||
+		skip "not run: there is no command yet"
 	cd "$BATS_TEST_TMPDIR"
 }
 
@@ -22,27 +39,19 @@ teardown() {
 
 # "COMMAND" and "COMMAND VERB", one a line.
 programs() {
-	local c
-	for c in $commands; do
-		echo "$c"
-		"$root/tests/tools/options" --verbs "$build/$c" |
-			sed "s/\t.*//; s/^/$c /"
-	done
+	cat "$BATS_FILE_TMPDIR/programs"
 }
 
 options_of() {
-	# shellcheck disable=SC2086 # command and verb
-	"$root/tests/tools/options" $1
+	cat "$BATS_FILE_TMPDIR/$1"
 }
 
 # -x and --long, one a line, sorted; of a command with all its verbs.
 names_of() {
-	local p
-	programs | grep -E "^$1( |\$)" | while read -r p; do
-		options_of "$p" | awk -F '\t' '
+	cat "$BATS_FILE_TMPDIR/$1" "$BATS_FILE_TMPDIR/$1 "* 2>/dev/null |
+		awk -F '\t' '
 			$1 != "-" { print "-" $1 }
-			{ print "--" $2 }'
-	done | sort -u
+			{ print "--" $2 }' | sort -u
 }
 
 # The words of a run that succeeds (status 0 or 1) and prints records; makes
@@ -179,22 +188,27 @@ END
 }
 
 @test "every command means the same by an option letter" {
-	local p letter long
+	local p
+	letters >table
 	while read -r p; do
-		while IFS=$'\t' read -r letter long _; do
-			[[ $letter != - ]] || continue
-			letters | awk -v l="$letter" -v n="$long" -v c="${p%% *}" '
-				$1 == l && ($2 == n || $2 == "*") &&
-					($3 == c || $3 == "*") { ok = 1 }
-				END { exit !ok }' ||
-				wrong "$p -$letter --$long is not in the table"
-		done < <(options_of "$p")
-		while IFS=$'\t' read -r letter long _; do
-			want=$(letters | awk -v n="$long" '
-				$2 == n && $3 == "*" { print $1 }')
-			[[ -z $want || $want == "$letter" ]] ||
-				wrong "$p --$long has letter '$letter', not $want"
-		done < <(options_of "$p")
+		options_of "$p" | awk -v c="${p%% *}" '
+			NR == FNR {
+				split($0, t, " ")
+				ok[t[1], t[2], t[3]] = 1
+				if (t[3] == "*") letter[t[2]] = t[1]
+				next
+			}
+			{ split($0, o, "\t"); l = o[1]; n = o[2] }
+			l != "-" && !((l, n, "*") in ok) &&
+				!((l, "*", "*") in ok) && !((l, n, c) in ok) {
+				print "-" l " --" n " is not in the table"
+				bad = 1
+			}
+			n in letter && letter[n] != l {
+				print "--" n " has the letter " l
+				bad = 1
+			}
+			END { exit bad }' table - || wrong "$p"
 	done < <(programs)
 }
 
