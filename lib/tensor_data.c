@@ -20,7 +20,6 @@ enum {
 	STAGE = 1 << 20,    /* what is read before it is turned */
 	TILE = 128,         /* bytes of a tile's row: two cache lines */
 	GAP = 4 << 10,      /* reading over so much is cheaper than a call */
-	GAP_RATIO = 8,      /* or so many times what is wanted */
 	RUN_GOOD = 4 << 10, /* runs longer than this gain nothing */
 	RUN_POOR = 128,     /* shorter than this is worth more memory */
 	HUGE_PAGE = 2 << 20,
@@ -349,7 +348,7 @@ spans_in(size_t n, uint64_t step, size_t one, size_t max)
 static bool
 dense(uint64_t step, size_t run)
 {
-	return step <= (uint64_t)run * GAP_RATIO || step <= run + GAP;
+	return step <= run + GAP;
 }
 
 static struct cut
