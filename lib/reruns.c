@@ -4,38 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-const struct rerun_word rerun_word[RERUN_ROWS] = {
-	[RERUN_REFERENCE_UNSTABLE] = { "unknown", NULL, "reference-unstable",
-	    "references that agree" },
-	[RERUN_SAME] = { "same", NULL, NULL, NULL },
-	[RERUN_NO_DEVICES] = { "unknown", NULL, "no-devices",
-	    "runs that record dev=" },
-	[RERUN_REFERENCE_SUSPECT] = { "unknown", NULL, "reference-suspect",
-	    "a clean run on another set" },
-	[RERUN_THIN_ONE] = { "unknown", NULL, "thin", "more runs" },
-	[RERUN_CODE] = { "different", "code-or-data", NULL, NULL },
-	[RERUN_RACE] = { "different", "race", NULL, NULL },
-	[RERUN_RACE_OR_DEVICE] = { "unknown", NULL, "race-or-device",
-	    "more runs on every set" },
-	[RERUN_NONDETERMINISTIC] = { "unknown", NULL, "nondeterministic",
-	    "deterministic switches, or --learn" },
-	[RERUN_DEVICE] = { "different", "device", NULL, NULL },
-	[RERUN_SET] = { "different", "set", NULL, NULL },
-	[RERUN_THIN_SETS] = { "unknown", NULL, "thin",
-	    "more runs on every set" },
-	[RERUN_ROLE_CONFOUNDED] = { "unknown", NULL, "role-confounded",
-	    "runs with the ranks rotated over at least three devices" },
-	[RERUN_THIN_DEVICE] = { "unknown", NULL, "thin", "more runs" },
-	[RERUN_CONSISTENT] = { "unknown", NULL, "consistent-difference",
-	    "runs on another set" },
-	[RERUN_INTERMITTENT] = { "unknown", NULL, "intermittent",
-	    "runs on another set" },
-	[RERUN_ONE_SET_RACE_OR_DEVICE] = { "unknown", NULL, "race-or-device",
-	    "runs on another set" },
-	[RERUN_ONE_SET_NONDETERMINISTIC] = { "unknown", NULL,
-	    "nondeterministic", "deterministic switches, or --learn" },
-};
-
 /* What the rows ask for. */
 struct view {
 	const struct reruns *r;

@@ -66,14 +66,6 @@ enum rerun_row {
 	RERUN_ROWS,
 };
 
-struct rerun_word {
-	const char *result; /* same, different, unknown */
-	const char *cause;  /* of different */
-	const char *reason; /* of unknown */
-	const char *need;
-};
-extern const struct rerun_word rerun_word[RERUN_ROWS];
-
 struct rerun_verdict {
 	enum rerun_row row;
 	size_t device; /* RERUN_DEVICE */

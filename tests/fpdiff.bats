@@ -573,3 +573,83 @@ npy() {
 		<(printf "$big"; timeout 10 tr '\0' a </dev/zero)
 	[[ $output == *"no record stream"* ]]
 }
+
+# ---- reruns ---------------------------------------------------------------
+
+# job FILE DEVICES [RANK STEP VALUE [NAME]]: one run of as many ranks as there
+# are devices (words), 3 steps of 2 boundaries; at RANK and STEP the output of
+# NAME (layers.1) comes out as VALUE, and everything of later steps differs.
+job() {
+	awk -v devs="$2" -v rank="${3:--1}" -v step="${4:-99}" \
+		-v value="${5:-0}" -v name="${6:-layers.1}" '
+	function line(n, io, s, r, v) {
+		printf "fp\tname=%s\tdtype=f32\tshape=4\tbytes=16\thash=xxh3-128:%032x\tstep=%d\tphase=fwd\trank=%d\tio=%s\tdev=%s\n", n, v, s, r, io, d[r + 1]
+	}
+	BEGIN {
+		n = split(devs, d, " ")
+		for (s = 0; s < 3; s++)
+			for (r = 0; r < n; r++)
+				for (l = 0; l < 2; l++) {
+					off = s > step ? 5000 + value : 0
+					line("layers." l, "in", s, r, s * 100 + l + off)
+					if (s == step && r == rank && name == "layers." l)
+						off = 9000 + value
+					line("layers." l, "out", s, r, s * 100 + 10 + l + off)
+				}
+	}' | seal order=exec >"$1"
+}
+A="h1/0 h1/1 h1/2 h1/3"
+B="h2/0 h2/1 h2/2 h2/3"
+
+@test "fpdiff --reruns says same and the rate that is excluded" {
+	job ref "$A"
+	for i in 1 2 3 4 5; do job r$i "$B"; done
+	run -0 fpdiff --reruns ref -- r1 r2 r3 r4 r5
+	[[ $output == *$'result=same\tstatus=0\tbound=0.450'* ]]
+}
+
+@test "fpdiff --reruns blames the code where all sets give the same other bits" {
+	job ref1 "$A"; job ref2 "$B"
+	job r1 "$A" 1 1 7; job r2 "$B" 1 1 7; job r3 "$A" 1 1 7
+	run -1 fpdiff --reruns ref1 ref2 -- r1 r2 r3
+	[[ $output == *$'verdict\tresult=different\tstatus=1\tentity=code:layers.1\tcause=code-or-data\tstep=1\tphase=fwd\trank=1\tio=out\tname=layers.1'* ]]
+}
+
+@test "fpdiff --reruns follows a device whose ranks are rotated" {
+	job ref1 "$A"; job ref2 "$B"
+	local d=(h1/0 h1/1 h1/2 h1/3) runs=() i
+	for i in 0 1 2 3 4 5 6; do
+		job r$i "${d[$((i % 4))]} ${d[$(((i + 1) % 4))]} ${d[$(((i + 2) % 4))]} ${d[$(((i + 3) % 4))]}" \
+			$(((6 - i % 4) % 4)) $((i % 2)) $i
+		runs+=(r$i)
+	done
+	run -1 fpdiff --reruns ref1 ref2 -- "${runs[@]}"
+	[[ $output == *$'entity=device:h1/2\tcause=device'* ]]
+	run -3 fpdiff --reruns ref1 ref2 -- r0 r1
+	[[ $output == *reason=role-confounded* || $output == *reason=thin* ]]
+	run -3 fpdiff --reruns ref1 -- "${runs[@]}"
+	[[ $output == *reason=reference-suspect*'need=a clean run on another set'* ]]
+}
+
+@test "fpdiff --reruns does not know without devices, thin or unstable references" {
+	job ref1 "$A"; job ref2 "$B"
+	job r1 "$A" 1 1 7; job r2 "$A"
+	run -3 fpdiff --reruns ref1 ref2 -- r1 r2
+	[[ $output == *reason=thin* ]]
+	grep -v '^head\|^end' r1 | sed 's/\tdev=.*//' | seal order=exec >r3
+	run -3 fpdiff --reruns ref1 ref2 -- r3 r2
+	[[ $output == *reason=no-devices* ]]
+	run -3 fpdiff --reruns ref1 r1 -- r2
+	[[ $output == *reason=reference-unstable* ]]
+}
+
+@test "fpdiff --reruns leaves out a run that is not whole and counts it" {
+	job ref1 "$A"; job ref2 "$B"
+	job r1 "$A"; job r2 "$A"
+	grep -v '^end' r2 >r3
+	run -3 --separate-stderr fpdiff --reruns ref1 ref2 -- r1 r3
+	[[ $output == *reason=damaged*skipped=1* ]]
+	[[ $stderr == *"r3: not used: filtered"* ]]
+	run -2 fpdiff --reruns ref1
+	run -2 fpdiff --reruns --alpha 2 ref1 -- r1
+}

@@ -708,8 +708,8 @@ conclude(struct exec *x)
 	return status;
 }
 
-int
-exec_compare(struct report *r, struct side *a, struct side *b)
+static struct exec *
+run(struct report *r, struct side *a, struct side *b)
 {
 	struct exec *x = cli_alloc(1, sizeof *x);
 	struct err e;
@@ -721,7 +721,12 @@ exec_compare(struct report *r, struct side *a, struct side *b)
 	while (!x->stop && !(x->ended[ALIGN_A] && x->ended[ALIGN_B]))
 		read_some(x);
 	finish(x);
-	int status = conclude(x);
+	return x;
+}
+
+static void
+exec_free(struct exec *x)
+{
 	for (size_t i = 0; i < x->nlanes; i++)
 		free_lane(x->lane[i]);
 	free(x->lane);
@@ -729,5 +734,38 @@ exec_compare(struct report *r, struct side *a, struct side *b)
 	align_free(x->align);
 	buf_free(&x->undone);
 	free(x);
+}
+
+int
+exec_compare(struct report *r, struct side *a, struct side *b)
+{
+	struct exec *x = run(r, a, b);
+	int status = conclude(x);
+	exec_free(x);
+	return status;
+}
+
+int
+exec_roots(struct report *r, struct side *a, struct side *b, exec_root *found,
+    void *user, struct outcome *o)
+{
+	struct exec *x = run(r, a, b);
+	int status = judge(r, a, b, &x->judged, o);
+	for (size_t i = 0; i < x->nlanes; i++) {
+		const struct lane *l = x->lane[i];
+		if (!l->a)
+			continue;
+		struct root root = {
+			.a = l->a,
+			.b = l->b,
+			.role = l->role,
+			.certain = !strcmp(l->role, "root"),
+			.tainted = l->first_tainted,
+			.step_given = l->step_given,
+			.step = l->step,
+		};
+		found(user, &root);
+	}
+	exec_free(x);
 	return status;
 }

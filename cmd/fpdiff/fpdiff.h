@@ -14,6 +14,8 @@
 #include "select.h"
 #include "verdict.h"
 
+#define REASON_CONDITIONS_DIFFER "conditions-differ"
+
 struct settings {
 	struct cli_common common;
 	struct select select;
@@ -24,6 +26,11 @@ struct settings {
 	bool tensors;     /* compare the data itself */
 	const char *step; /* tables: the column that is the step */
 	const char *operand[2];
+	/* --reruns */
+	bool reruns;
+	double alpha;
+	const char **ref, **run;
+	size_t nrefs, nruns;
 };
 
 /* ---- operand.c: what the user named ------------------------------------ */
@@ -89,6 +96,8 @@ bool side_is_whole(const struct side *side);
 const char *side_conditions_differ(const struct side *a, const struct side *b);
 /* Time of the last head, or false. */
 bool side_time(const struct side *side, int64_t *ns);
+/* Where the records of the current head were made, or empty. */
+struct str side_host(const struct side *side);
 /* Counts heads and files, so that a sequence may begin again. */
 uint64_t side_part(const struct side *side);
 /* Streams come in the order of ranks, and this rank's turn is over. */
@@ -177,6 +186,10 @@ struct outcome {
 	uint64_t prefix;
 	bool time_given; /* B says when it was made */
 	int64_t time;
+	/* who it was, where that is known */
+	const char *cause;
+	struct str entity;
+	char bound[32]; /* of a clean result */
 };
 
 /* Everything but `end`. With -E what rcacompose wants to know comes first. */
@@ -184,7 +197,21 @@ void report_verdict(struct report *r, const struct outcome *o);
 
 /* Execution order: exec.c; sets of names: set.c. They print and judge. */
 int exec_compare(struct report *r, struct side *a, struct side *b);
+/* The same without a word: the first divergence of every rank. */
+struct root {
+	const struct entry *a, *b;
+	const char *role;
+	bool certain; /* its inputs were recorded, and agree */
+	bool tainted;
+	bool step_given;
+	uint64_t step;
+};
+typedef void exec_root(void *user, const struct root *root);
+int exec_roots(struct report *r, struct side *a, struct side *b,
+    exec_root *found, void *user, struct outcome *o);
 int set_compare(struct report *r, struct side *a, struct side *b);
+/* Runs against references: reruns.c. */
+int reruns_compare(struct report *r);
 /* Data against data: tensors.c. */
 int tensors_compare(struct report *r);
 

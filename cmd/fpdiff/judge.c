@@ -4,7 +4,6 @@
 /* The codes of the manual page. */
 #define REASON_ORDER "order"
 #define REASON_WINDOW "window"
-#define REASON_CONDITIONS_DIFFER "conditions-differ"
 #define REASON_UNSTABLE "unstable"
 #define REASON_UNMATCHED "unmatched"
 #define REASON_MISSING_RANKS "missing-ranks"

@@ -6,6 +6,9 @@
 
 #include <stdlib.h>
 
+#include "num.h"
+#include "reruns.h"
+
 enum {
 	OPT_STEPS = OPT_OWN,
 	OPT_SELECT,
@@ -13,11 +16,15 @@ enum {
 	OPT_MAP,
 	OPT_WINDOW,
 	OPT_STEP,
+	OPT_RERUNS,
+	OPT_ALPHA,
 	OPT_TENSORS,
 };
 
 // clang-format off
 static const struct opt options[] = {
+	{ OPT_RERUNS, "reruns", NULL, "references, then -- and reruns" },
+	{ OPT_ALPHA, "alpha", "P", "reruns: chance of blame by luck (0.001)" },
 	{ OPT_TENSORS, "tensors", NULL, "compare the data: FILE[:NAME]" },
 	{ 'm', "mask", "FILE", "differences that are known; repeatable" },
 	{ OPT_MAP, "map", "FILE", "names of B that are others in A" },
@@ -32,6 +39,7 @@ static const struct opt options[] = {
 
 static const char *const usage[] = {
 	"fpdiff [options] A B",
+	"fpdiff --reruns REF1 [REF2...] -- RUN1 RUN2...",
 	"fpdiff --tensors A[:NAME] B[:NAME]",
 	NULL,
 };
@@ -84,6 +92,16 @@ take_option(struct settings *s, int id, const struct opt_state *o)
 	case OPT_FIRST:
 		s->first = true;
 		return;
+	case OPT_RERUNS:
+		s->reruns = true;
+		return;
+	case OPT_ALPHA:
+		if (num_f64(str_c(o->arg), &s->alpha, &e) ||
+		    !(s->alpha > 0 && s->alpha < 1))
+			cli_usage("option %s: expected a number between 0 and "
+				  "1, found \"%s\"",
+			    o->name, o->arg);
+		return;
 	case OPT_TENSORS:
 		s->tensors = true;
 		return;
@@ -95,26 +113,51 @@ take_option(struct settings *s, int id, const struct opt_state *o)
 }
 
 static void
+add_name(const char ***list, size_t *n, const char *name)
+{
+	*list = cli_realloc(*list, *n + 1, sizeof **list);
+	(*list)[(*n)++] = name;
+}
+
+static void
+check(struct settings *s)
+{
+	if (s->reruns && s->tensors)
+		cli_usage("--reruns and --tensors exclude each other");
+	if (s->reruns && (!s->nrefs || !s->nruns))
+		cli_usage("expected references, then -- and at least one run");
+	if (s->reruns) {
+		s->operand[0] = s->ref[0];
+		s->operand[1] = s->run[0];
+		return;
+	}
+	if (s->nrefs + s->nruns != 2)
+		cli_usage(
+		    "expected two operands, found %zu", s->nrefs + s->nruns);
+	for (size_t i = 0; i < 2; i++)
+		s->operand[i] = i < s->nrefs ? s->ref[i] : s->run[i - s->nrefs];
+	if (!strcmp(s->operand[0], "-") && !strcmp(s->operand[1], "-"))
+		cli_usage("only one operand can be standard input");
+}
+
+static void
 parse(struct settings *s, int argc, char **argv)
 {
 	struct opt_state o;
-	int id, n = 0;
+	int id;
 	s->window = ALIGN_WINDOW;
+	s->alpha = RERUNS_ALPHA;
 	opt_start(&o, options, argc, argv);
 	while ((id = opt_next(&o)) != OPT_END) {
 		if (id != OPT_OPERAND)
 			take_option(s, id, &o);
-		else if (n < 2)
-			s->operand[n++] = o.arg;
+		else if (o.ended)
+			add_name(&s->run, &s->nruns, o.arg);
 		else
-			cli_usage(
-			    "expected two operands, found \"%s\" too", o.arg);
+			add_name(&s->ref, &s->nrefs, o.arg);
 	}
 	cli_common_done(&s->common, "diff");
-	if (n != 2)
-		cli_usage("expected two operands, found %d", n);
-	if (!strcmp(s->operand[0], "-") && !strcmp(s->operand[1], "-"))
-		cli_usage("only one operand can be standard input");
+	check(s);
 }
 
 static int
@@ -143,7 +186,9 @@ main(int argc, char **argv)
 	if (rec_out_open(&r.out, file.fd, &s.common.how, &e))
 		cli_die("%s", e.msg);
 	r.s = &s;
-	int status = s.tensors ? tensors_compare(&r) : compare_streams(&r);
+	int status = s.tensors  ? tensors_compare(&r)
+		     : s.reruns ? reruns_compare(&r)
+				: compare_streams(&r);
 	if (rec_out_finish(r.out, status == STATUS_NONE ? NULL : r.result,
 		status, 0, &e)) {
 		cli_warn("%s", e.msg);
@@ -157,5 +202,7 @@ main(int argc, char **argv)
 	mask_free(s.mask);
 	mask_free(s.map);
 	free(s.select.glob);
+	free(s.ref);
+	free(s.run);
 	return status;
 }

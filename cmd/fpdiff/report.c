@@ -370,11 +370,12 @@ put_evidence(struct report *r, const struct outcome *o, const struct fp *f)
 	const struct verdict *v = &o->v;
 	struct rec_out *out = r->out;
 	r->text.len = 0;
-	buf_puts(&r->text, "boundary:");
-	if (f)
-		buf_str(&r->text, f->name);
-	else
-		buf_putc(&r->text, '*');
+	if (o->entity.len) {
+		buf_str(&r->text, o->entity);
+	} else {
+		buf_puts(&r->text, "boundary:");
+		buf_str(&r->text, f ? f->name : STR_LIT("*"));
+	}
 	rec_begin(out, "evidence");
 	rec_time(out, "time", o->time_given ? o->time : cli_now(&r->s->common));
 	rec_str(out, "entity", buf_view(&r->text));
@@ -400,7 +401,11 @@ report_verdict(struct report *r, const struct outcome *o)
 	struct rec_out *out = r->out;
 	if (r->s->common.evidence)
 		put_evidence(r, o, a ? a : b);
-	verdict_begin(out, v, STR_NULL, NULL);
+	bool known = o->cause && v->status == STATUS_FOUND;
+	verdict_begin(out, v, known ? o->entity : STR_NULL,
+	    o->bound[0] ? o->bound : NULL);
+	if (known)
+		rec_put(out, "cause", o->cause);
 	if (a) {
 		put_place(out, a);
 		rec_str(out, "name", a->name);

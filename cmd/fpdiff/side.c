@@ -40,6 +40,7 @@ struct side {
 	struct rec rec;
 	struct buf key, form, mapped;
 	struct twin *twins;
+	struct buf host; /* of the last head */
 };
 
 const char *
@@ -58,6 +59,12 @@ uint64_t
 side_part(const struct side *side)
 {
 	return side->part;
+}
+
+struct str
+side_host(const struct side *side)
+{
+	return buf_view(&side->host);
 }
 
 bool
@@ -117,6 +124,8 @@ take_head(struct side *side, const struct rec *rec)
 {
 	struct err e;
 	side->part++;
+	side->host.len = 0;
+	buf_str(&side->host, rec_text_of(rec, "host"));
 	side->set |= str_is(rec_text_of(rec, "order"), "set");
 	if (rec_get(rec, "time") && !rec_time_of(rec, "time", &side->time, &e))
 		side->time_given = true;
@@ -567,6 +576,7 @@ side_close(struct side *side)
 	buf_free(&side->key);
 	buf_free(&side->form);
 	buf_free(&side->mapped);
+	buf_free(&side->host);
 	free(side);
 }
 
