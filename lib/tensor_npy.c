@@ -264,7 +264,15 @@ simple(struct lit *l, struct str s, struct item *it)
 			it->word = it->known->word;
 			return true;
 		}
-	return opaque_kind(l, it, kind, size);
+	if (!opaque_kind(l, it, kind, size))
+		return false;
+	/* numpy's f16 is a long double, ours a half: keep them apart. */
+	if (dtype_find(d)) {
+		it->text.len -= d.len;
+		buf_puts(&it->text, "numpy-");
+		buf_str(&it->text, d);
+	}
+	return true;
 }
 
 static bool descr(struct lit *l, unsigned depth, struct item *it);

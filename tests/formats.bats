@@ -77,3 +77,11 @@ compare() {
 		cmp "$f" "$root/tests/data/$f"
 	done
 }
+
+@test "fpdump keeps the long double of numpy apart from the half" {
+	cd "$BATS_TEST_TMPDIR"
+	local head="{'descr': '<f16', 'fortran_order': False, 'shape': (1,), }"
+	printf '\x93NUMPY\x01\x00\x46\x00%-69s\n%16s' "$head" >long.npy
+	run -0 fpdump long.npy
+	[[ $output == *"	dtype=numpy-f16	shape=1	bytes=16	"* ]]
+}
