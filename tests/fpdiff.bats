@@ -653,3 +653,25 @@ B="h2/0 h2/1 h2/2 h2/3"
 	run -2 fpdiff --reruns ref1
 	run -2 fpdiff --reruns --alpha 2 ref1 -- r1
 }
+
+# safetensors NAME METADATA: one f32 tensor "w" of two elements.
+safetensors() {
+	local json="{$2\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}"
+	printf "\\x$(printf %02x ${#json})\\0\\0\\0\\0\\0\\0\\0" >"$1"
+	printf '%sABCDEFGH' "$json" >>"$1"
+}
+
+@test "fpdiff does not count metadata that the other format cannot have" {
+	safetensors a.safetensors '"__metadata__":{"format":"pt"},'
+	safetensors b.safetensors ''
+	run -0 fpdiff a.safetensors b.safetensors
+	[[ $output == *"count	class=container	n=1"* ]]
+	[[ $output == *"unmatched=0"* ]]
+	# Where both have some, each is a record like any other.
+	safetensors c.safetensors '"__metadata__":{"other":"x"},'
+	run -1 fpdiff a.safetensors c.safetensors
+	[[ $output == *"reason=unmatched"*"unmatched=2"* ]]
+	safetensors d.safetensors '"__metadata__":{"format":"np"},'
+	run -1 fpdiff a.safetensors d.safetensors
+	[[ $output == *"name=kv:format"* ]]
+}

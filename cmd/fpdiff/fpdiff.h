@@ -127,6 +127,7 @@ enum diff_class {
 	DIFF_CONSEQUENCE,
 	DIFF_ISOLATED,
 	DIFF_UNMATCHED,
+	DIFF_CONTAINER, /* metadata that the other side's format has not */
 	DIFF_INCOMPARABLE,
 	DIFF_MASKED,
 	DIFF_UNSTABLE,
@@ -140,7 +141,9 @@ struct tally {
 	uint64_t n[DIFF_CLASSES];
 	uint64_t equal;
 	uint64_t alone[2]; /* unmatched, by side */
-	uint64_t missing;  /* ranks that one side lacks */
+	/* metadata of containers (kv:KEY), by side: all, without partner */
+	uint64_t meta[2], meta_alone[2];
+	uint64_t missing; /* ranks that one side lacks */
 	uint64_t missing_records;
 };
 

@@ -14,6 +14,7 @@ const char *const diff_class_name[DIFF_CLASSES] = {
 	[DIFF_CONSEQUENCE] = "consequence",
 	[DIFF_ISOLATED] = "isolated",
 	[DIFF_UNMATCHED] = "unmatched",
+	[DIFF_CONTAINER] = "container",
 	[DIFF_INCOMPARABLE] = "incomparable",
 	[DIFF_MASKED] = "masked",
 	[DIFF_UNSTABLE] = "unstable",

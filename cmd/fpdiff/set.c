@@ -191,10 +191,19 @@ keep_single(struct set *x, const struct entry *a, const struct entry *b)
 	}
 }
 
+/* What a container says about itself: fpdump calls it kv:KEY. */
+static bool
+is_meta(const struct entry *e)
+{
+	return str_starts(e->raw, "scalar\tname=kv:");
+}
+
 static void
 pair(struct set *x, const struct entry *a, const struct entry *b)
 {
 	struct diff d = { .a = a, .b = b };
+	x->report->tally.meta[0] += is_meta(a);
+	x->report->tally.meta[1] += is_meta(b);
 	if (a->form != b->form) {
 		d.class = DIFF_INCOMPARABLE;
 	} else if (u128_same(a->value, b->value)) {
@@ -275,9 +284,17 @@ take_file(struct group *g, struct str file)
 static void
 alone(struct set *x, const struct entry *a, const struct entry *b)
 {
-	x->report->tally.alone[b != NULL]++;
+	struct tally *t = &x->report->tally;
+	bool meta = is_meta(a ? a : b);
+	t->meta[b != NULL] += meta;
+	if (meta)
+		t->meta_alone[b != NULL]++;
+	else
+		t->alone[b != NULL]++;
 	print_diff(
-	    x, &(struct diff){ .class = DIFF_UNMATCHED, .a = a, .b = b });
+	    x, &(struct diff){ .class = meta ? DIFF_CONTAINER : DIFF_UNMATCHED,
+		   .a = a,
+		   .b = b });
 }
 
 /* One and one are a pair wherever they were stored. */
@@ -399,12 +416,28 @@ count_missing(const struct set *x, struct tally *t)
 	}
 }
 
+/*
+ * A format without metadata cannot have a partner for it: then it says nothing
+ * about the tensors. Where both sides have some, each record counts.
+ */
+static void
+count_meta(struct tally *t)
+{
+	if (!t->meta[0] || !t->meta[1])
+		return;
+	t->n[DIFF_UNMATCHED] += t->n[DIFF_CONTAINER];
+	t->n[DIFF_CONTAINER] = 0;
+	for (int side = 0; side < 2; side++)
+		t->alone[side] += t->meta_alone[side];
+}
+
 static int
 conclude(struct set *x)
 {
 	struct report *r = x->report;
 	print_rest(x, ALIGN_A);
 	print_rest(x, ALIGN_B);
+	count_meta(&r->tally);
 	count_missing(x, &r->tally);
 	if (r->shown > SHOWN && !r->s->common.verbose)
 		rec_comment(r->out, "%llu more differences, printed with -v",
