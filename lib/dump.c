@@ -273,6 +273,8 @@ job_open(struct job *j, const struct dump_how *how, struct arena *a)
 	struct err e = { 0 };
 	struct tensor_hints hints = how->hints;
 	hints.dirfd = j->dirfd = -1;
+	if (j->file->format && !hints.format)
+		hints.format = j->file->format;
 	int r = 0;
 	if (!j->src) {
 		r = src_open(&j->src, j->file->path, hints.tmpdir, 0, &e);
@@ -527,6 +529,7 @@ struct writer {
 	const struct dump_how *how;
 	struct dump_count *count;
 	struct fingerprint_text text;
+	struct buf file;
 	struct str last; /* name, to number repeats */
 	uint64_t occ;
 };
@@ -541,6 +544,23 @@ say(struct writer *w, const char *file, int code, const char *what,
 		esc_prefix(&e, what, name);
 	if (w->how->left_out)
 		w->how->left_out(w->how->user, file, &e);
+}
+
+/* An index stands for the files beside it: those are named, not the index. */
+static struct str
+source_file(struct writer *w, const struct job *j, const struct tensor *t)
+{
+	struct str name = j->file->name;
+	if (!t->file.len)
+		return name;
+	w->file.len = 0;
+	for (size_t i = name.len; i > 0; i--)
+		if (name.p[i - 1] == '/') {
+			buf_add(&w->file, name.p, i);
+			break;
+		}
+	buf_str(&w->file, t->file);
+	return buf_view(&w->file);
 }
 
 static int
@@ -561,7 +581,7 @@ write_entry(struct writer *w, const struct job *j, size_t i, struct err *e)
 		return 0;
 	struct fp f;
 	fingerprint_fill(&f, &w->how->print, t, &made->print, &w->text);
-	f.file = j->file->name;
+	f.file = source_file(w, j, t);
 	if (r->flags & RESULT_SHARED)
 		f.storage = t->storage;
 	w->occ = str_same(t->name, w->last) ? w->occ + 1 : 1;
@@ -574,6 +594,10 @@ write_entry(struct writer *w, const struct job *j, size_t i, struct err *e)
 static void
 report(struct writer *w, const struct job *j)
 {
+	/* What was accepted although it departs from the format. */
+	if (j->set.note.len)
+		rec_comment(w->o, "%.*s: %.*s", STR_ARG(j->file->name),
+		    STR_ARG(j->set.note));
 	w->count->skipped += j->missing;
 	if (!j->code)
 		return;
@@ -679,6 +703,7 @@ write_all(struct rec_out *o, struct pool *p, struct worker *worker,
 		if (p->job[i].stream)
 			r = write_stream(&w, &p->job[i], worker, e);
 	fingerprint_text_free(&w.text);
+	buf_free(&w.file);
 	return r;
 }
 
@@ -769,7 +794,7 @@ int
 dump_src(struct rec_out *o, struct src *src, const char *name,
     const struct dump_how *how, struct dump_count *count, struct err *e)
 {
-	struct walk_file file = { name, str_c(name), false };
+	struct walk_file file = { name, str_c(name), false, NULL };
 	struct job job = { .file = &file, .src = src, .dirfd = -1 };
 	return dump_jobs(o, &job, 1, how, count, e);
 }

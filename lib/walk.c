@@ -46,7 +46,7 @@ add_file(struct walk *w, const char *path, struct str name, bool listed,
 		w->file = p;
 		w->cap = cap;
 	}
-	w->file[w->n++] = (struct walk_file){ path, name, listed };
+	w->file[w->n++] = (struct walk_file){ path, name, listed, NULL };
 	return 0;
 }
 

@@ -17,9 +17,10 @@
 #define WALK_FILES_MAX 10000000u /* files in all */
 
 struct walk_file {
-	const char *path; /* to open it */
-	struct str name;  /* relative to the directory operand, or as given */
-	bool listed;      /* found in a directory */
+	const char *path;   /* to open it */
+	struct str name;    /* relative to the directory operand, or as given */
+	bool listed;        /* found in a directory */
+	const char *format; /* to force, or NULL: by content */
 };
 
 /* Hears of what was left out: `path` and one line why. */

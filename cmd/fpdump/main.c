@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bundle.h"
 #include "num.h"
 #include "walk.h"
 
@@ -404,6 +405,8 @@ dump_operands(struct rec_out *o, const struct settings *s, struct outcome *out)
 			cli_warn_err(s->operand[i], &e);
 			out->unread++;
 		}
+	if (bundle_fold(&w, &e))
+		cli_die("%s", e.msg);
 	out->count.skipped += w.skipped;
 	if (dump_files(o, w.file, w.n, &s->dump, &out->count, &e))
 		cli_die("%s", e.msg);
