@@ -111,6 +111,8 @@ static struct str
 file_name(const struct job *j, const struct dump_how *how)
 {
 	struct str name = j->file->name;
+	if (j->file->as.len)
+		return j->file->as;
 	if (!j->file->listed && how->alone)
 		return str_c(how->alone);
 	for (size_t i = name.len; !j->file->listed && i > 0; i--)
@@ -518,8 +520,10 @@ dump_record(struct rec_out *o, struct fp *f, const struct dump_how *how,
 		return 0;
 	if (how->exec && !f->seq.given)
 		f->seq = (struct fp_u64){ true, ++count->seq };
-	fp_write(o, f);
 	count->records++;
+	if (how->take)
+		return how->take(how->user, f, e);
+	fp_write(o, f);
 	return 0;
 }
 
@@ -794,7 +798,7 @@ int
 dump_src(struct rec_out *o, struct src *src, const char *name,
     const struct dump_how *how, struct dump_count *count, struct err *e)
 {
-	struct walk_file file = { name, str_c(name), false, NULL };
+	struct walk_file file = { .path = name, .name = str_c(name) };
 	struct job job = { .file = &file, .src = src, .dirfd = -1 };
 	return dump_jobs(o, &job, 1, how, count, e);
 }

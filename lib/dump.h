@@ -29,6 +29,8 @@ struct dump_how {
 	const char *alone; /* name of an unnamed tensor of a file operand;
 			      NULL: the file's */
 	bool exec;         /* number the records: seq */
+	/* Gets the records instead of the output, if not NULL. */
+	int (*take)(void *user, const struct fp *f, struct err *e);
 	/* Hears of a file or tensor left out. Never from two threads at once.
 	 */
 	void (*left_out)(void *user, const char *file, const struct err *e);

@@ -46,7 +46,8 @@ add_file(struct walk *w, const char *path, struct str name, bool listed,
 		w->file = p;
 		w->cap = cap;
 	}
-	w->file[w->n++] = (struct walk_file){ path, name, listed, NULL };
+	w->file[w->n++] =
+	    (struct walk_file){ .path = path, .name = name, .listed = listed };
 	return 0;
 }
 
@@ -154,8 +155,10 @@ visit(struct walk *w, const char *path, const char *name, size_t base,
 		left_out(w, *full, e);
 		return 0;
 	}
-	if (S_ISREG(st->st_mode))
+	if (S_ISREG(st->st_mode)) {
+		w->bytes += (uint64_t)st->st_size;
 		return add_file(w, *full, str_c(*full + base), true, e);
+	}
 	if (S_ISDIR(st->st_mode))
 		return 1;
 	err_set(e, SE_EINVAL, "neither a regular file nor a directory");
@@ -225,6 +228,8 @@ walk_add(struct walk *w, const char *operand, struct err *e)
 		return err_mem(e);
 	if (stat(operand, &st))
 		return err_sys(e, "cannot open");
+	if (S_ISREG(st.st_mode))
+		w->bytes += (uint64_t)st.st_size;
 	if (!S_ISDIR(st.st_mode))
 		return add_file(w, name.p, name, false, e);
 	size_t base = name.len;

@@ -21,6 +21,7 @@ struct walk_file {
 	struct str name;    /* relative to the directory operand, or as given */
 	bool listed;        /* found in a directory */
 	const char *format; /* to force, or NULL: by content */
+	struct str as;      /* what an unnamed tensor in it is called, or "" */
 };
 
 /* Hears of what was left out: `path` and one line why. */
@@ -31,6 +32,7 @@ struct walk {
 	struct walk_file *file;
 	size_t n, cap;
 	uint64_t skipped;
+	uint64_t bytes;  /* in the regular files */
 	walk_skip *skip; /* may be NULL */
 	void *user;
 };

@@ -6,23 +6,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "arena.h"
 #include "cli.h"
 #include "dump.h"
+#include "progress.h"
 #include "rec.h"
 #include "src.h"
 
 struct settings {
 	struct cli_common common;
 	struct dump_how dump;
-	bool sum;                  /* -F sum */
-	bool host;                 /* --host */
-	const char *libs;          /* --libs PROGRAM */
-	const char *check;         /* -c REF.fp */
-	bool canon, live, records; /* -t live, -t records */
+	bool sum;           /* -F sum */
+	bool host;          /* --host */
+	const char *libs;   /* --libs PROGRAM */
+	const char *check;  /* -c REF.fp */
+	bool live, records; /* -t live, -t records */
 	char **operand;
 	size_t noperands;
-	struct arena arena; /* what parsing allocated */
+	struct progress *progress;
 };
 
 /* What came of it. */
@@ -56,6 +56,11 @@ int sum_main(const struct settings *s);
 
 void
 host_dump(struct rec_out *o, const struct settings *s, struct outcome *out);
+
+/* ---- check.c: -c -------------------------------------------------------- */
+
+/* Compares files with a reference; the exit status. */
+int check_main(struct settings *s);
 
 /* ---- head.c ------------------------------------------------------------- */
 

@@ -323,6 +323,7 @@ one_entry(struct live *l, struct tensor *t, struct err *e)
 	fingerprint_fill(&f, &how->print, t, &print, &l->text);
 	if (l->framed)
 		add_place(&f, &l->place);
+	progress_items(l->s->progress, 1);
 	r = number_repeat(l, &f, e);
 	return r ? r : dump_record(l->o, &f, how, &l->out->count, e);
 }

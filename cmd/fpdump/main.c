@@ -369,13 +369,6 @@ is_stdin(const char *operand)
 	return !strcmp(operand, "-");
 }
 
-static void
-warn_skip(void *user, const char *path, const struct err *e)
-{
-	(void)user;
-	cli_warn_err(path, e);
-}
-
 /* Standard input that is neither a live stream nor records. */
 static void
 dump_stdin(struct rec_out *o, const struct settings *s, struct src *src,
@@ -398,7 +391,7 @@ dump_stdin(struct rec_out *o, const struct settings *s, struct src *src,
 static void
 dump_operands(struct rec_out *o, const struct settings *s, struct outcome *out)
 {
-	struct walk w = { .skip = warn_skip };
+	struct walk w = { .skip = warn_left_out };
 	struct err e;
 	for (size_t i = 0; i < s->noperands; i++)
 		if (walk_add(&w, s->operand[i], &e)) {
@@ -408,6 +401,7 @@ dump_operands(struct rec_out *o, const struct settings *s, struct outcome *out)
 	if (bundle_fold(&w, &e))
 		cli_die("%s", e.msg);
 	out->count.skipped += w.skipped;
+	progress_total(s->progress, w.bytes);
 	if (dump_files(o, w.file, w.n, &s->dump, &out->count, &e))
 		cli_die("%s", e.msg);
 	walk_close(&w);
@@ -530,6 +524,13 @@ finish(struct rec_out *o, const struct settings *s, bool records, int status,
 	return r;
 }
 
+static void
+tick(void *user, uint64_t bytes)
+{
+	const struct settings *s = user;
+	progress_bytes(s->progress, bytes);
+}
+
 static int
 run(struct settings *s)
 {
@@ -540,7 +541,9 @@ run(struct settings *s)
 	cli_out_open(&file, s->common.output, false);
 	if (rec_out_open(&o, file.fd, &s->common.how, &e))
 		cli_die_err("output", &e);
+	s->progress = progress_start(&s->common);
 	bool records = dump(o, s, &out);
+	progress_stop(s->progress);
 	int status = status_of(&out);
 	uint64_t skipped = out.count.skipped + out.unread;
 	int r = finish(o, s, records, status, skipped);
@@ -557,12 +560,14 @@ main(int argc, char **argv)
 	struct settings s = { .dump.jobs = 1 };
 	cli_start("fpdump");
 	s.dump.left_out = warn_left_out;
+	s.dump.print.tick = tick;
+	s.dump.print.user = &s;
 	s.dump.hints.dirfd = -1;
 	parse(&s, argc, argv);
 	if (!s.noperands && !s.host && !s.check)
 		cli_need_input();
 	s.dump.hints.tmpdir = cli_tmpdir();
-	int status = s.sum ? sum_main(&s) : run(&s);
+	int status = s.sum ? sum_main(&s) : s.check ? check_main(&s) : run(&s);
 	settings_free(&s);
 	return status;
 }

@@ -93,16 +93,9 @@ sum_file(struct summer *m, const char *path)
 }
 
 static void
-warn_skip(void *user, const char *path, const struct err *e)
-{
-	(void)user;
-	cli_warn_err(path, e);
-}
-
-static void
 sum_operand(struct summer *m, const char *operand)
 {
-	struct walk w = { .skip = warn_skip };
+	struct walk w = { .skip = warn_left_out };
 	struct err e;
 	if (!strcmp(operand, "-")) {
 		sum_file(m, operand);

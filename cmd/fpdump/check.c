@@ -1,0 +1,437 @@
+/*
+ * -c REF.fp: the files that a reference stream names, or the operands, against
+ * its records: same, different or unknown.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bundle.h"
+#include "fpdump.h"
+#include "map.h"
+#include "verdict.h"
+
+enum { NONE = -1, SHOWN = 10 };
+
+/* A record of the reference: its line, kept, and who has the same key. */
+struct ref {
+	struct str line;
+	long next; /* of the same key, or NONE */
+	bool met;
+};
+
+struct check {
+	struct settings *s;
+	struct rec_out *o;
+	struct arena arena;
+	struct ref *ref;
+	size_t n, cap;
+	struct map key; /* digest of the match key -> number + 1 */
+	struct buf scratch, undone;
+	struct rec *rec;
+	uint64_t compared, equal, different, unmatched, incomparable;
+	struct damage damage;
+	bool mix64, any_hash;
+};
+
+/* ---- the reference ------------------------------------------------------ */
+
+static struct str
+key_of(struct check *c, const struct fp *f, struct u128 *key)
+{
+	*key = fp_key(f, 0, &c->scratch);
+	if (c->scratch.failed)
+		cli_die("out of memory");
+	return (struct str){ (const char *)key, sizeof *key };
+}
+
+static void
+add_ref(struct check *c, const struct rec *r, const struct fp *f)
+{
+	struct u128 key;
+	bool fresh;
+	if (c->n == c->cap) {
+		c->cap = c->cap ? c->cap * 2 : 256;
+		c->ref = cli_realloc(c->ref, c->cap, sizeof *c->ref);
+	}
+	struct str line = arena_str(&c->arena, r->raw);
+	struct str k = arena_str(&c->arena, key_of(c, f, &key));
+	uint64_t *first = k.p && line.p ? map_at(&c->key, k, &fresh) : NULL;
+	if (!first)
+		cli_die("out of memory");
+	struct ref *to = &c->ref[c->n];
+	*to = (struct ref){ line, NONE, false };
+	if (fresh) {
+		*first = c->n + 1;
+	} else {
+		/* Behind the first: the order of repeats does not matter. */
+		struct ref *head = &c->ref[*first - 1];
+		to->next = head->next;
+		head->next = (long)c->n;
+	}
+	c->n++;
+	if (!f->scalar && !c->any_hash) {
+		c->any_hash = true;
+		c->mix64 = f->hash.algorithm == FP_MIX64;
+	}
+}
+
+static void
+read_ref(struct check *c)
+{
+	const char *path = c->s->check;
+	struct rec_in *in;
+	struct src *src;
+	struct err e;
+	int r = strcmp(path, "-") ? src_open(&src, path, cli_tmpdir(), 0, &e)
+				  : src_open_fd(&src, 0, cli_tmpdir(), 0, &e);
+	if (!r)
+		r = rec_in_open(&in, src, &e);
+	if (r)
+		cli_die_err(path, &e);
+	for (int got; (got = rec_in_next(in, c->rec, &e));) {
+		struct fp f;
+		if (got == 1 && !fp_is(c->rec))
+			continue;
+		if (got == 1 && !fp_parse(&f, c->rec, NULL, &e)) {
+			if (select_name(&c->s->dump.select, f.name) &&
+			    select_step(&c->s->dump.select, f.place[FP_STEP]))
+				add_ref(c, c->rec, &f);
+			continue;
+		}
+		if (got == 1)
+			rec_in_bad(in);
+		cli_warn_err(path, &e);
+	}
+	damage_add(&c->damage, rec_in_totals(in));
+	rec_in_close(in);
+}
+
+/* The kept line again as a record; it was parsed before. */
+static void
+reopen(struct check *c, const struct ref *ref, struct fp *f)
+{
+	c->undone.len = 0;
+	char *undone = buf_room(&c->undone, ref->line.len + 1);
+	if (!undone || rec_parse(ref->line, undone, c->rec, NULL) ||
+	    fp_parse(f, c->rec, NULL, NULL))
+		cli_die("out of memory");
+}
+
+/* ---- comparing ---------------------------------------------------------- */
+
+static struct str
+shown(const struct fp *f, const char *why, struct buf *b)
+{
+	if (f->scalar)
+		return f->value;
+	if (why && !strcmp(why, "dtype"))
+		return f->dtype;
+	if (why && !strcmp(why, "shape"))
+		return f->shape;
+	b->len = 0;
+	if (f->hash.algorithm == FP_XXH3) {
+		buf_puts(b, "xxh3-128:");
+		u128_put(b, f->hash.value);
+	} else if (f->hash.algorithm == FP_MIX64) {
+		buf_printf(b, "mix64:%016" PRIx64, f->hash.value.lo);
+	} else {
+		return f->hash.text;
+	}
+	return buf_view(b);
+}
+
+static void
+write_diff(struct check *c, const char *class, const struct fp *a,
+    const struct fp *b, const char *why)
+{
+	const struct fp *f = a ? a : b;
+	struct buf x = { 0 };
+	rec_begin(c->o, "diff");
+	rec_put(c->o, "class", class);
+	rec_str(c->o, "name", f->name);
+	for (int i = 0; i < FP_PLACES; i++)
+		if (f->place[i].p)
+			rec_str(c->o, fp_place_name[i], f->place[i]);
+	if (a)
+		rec_str(c->o, "a", shown(a, why, &x));
+	if (b)
+		rec_str(c->o, "b", shown(b, why, &x));
+	if (f->file.p)
+		rec_str(c->o, "file", f->file);
+	if (why)
+		rec_put(c->o, "note", why);
+	rec_end(c->o);
+	buf_free(&x);
+}
+
+/*
+ * The best partner among records of one key: an equal one first, so that
+ * repeats may come in any order.
+ */
+static struct ref *
+partner(struct check *c, struct str key, const struct fp *f, struct fp *a,
+    enum fp_relation *relation, const char **why)
+{
+	const uint64_t *first = map_get(&c->key, key);
+	struct ref *best = NULL;
+	*relation = FP_INCOMPARABLE;
+	for (long i = first ? (long)*first - 1 : NONE; i != NONE;
+	     i = c->ref[i].next) {
+		if (c->ref[i].met)
+			continue;
+		const char *reason = NULL;
+		reopen(c, &c->ref[i], a);
+		enum fp_relation r = fp_compare(a, f, &reason);
+		if (best && r >= *relation)
+			continue;
+		best = &c->ref[i];
+		*relation = r;
+		*why = reason;
+		if (r == FP_SAME)
+			break;
+	}
+	if (best)
+		reopen(c, best, a);
+	return best;
+}
+
+static int
+take(void *user, const struct fp *f, struct err *e)
+{
+	struct check *c = user;
+	struct fp a;
+	struct u128 key;
+	enum fp_relation relation;
+	const char *why = NULL;
+	(void)e;
+	struct ref *ref =
+	    partner(c, key_of(c, f, &key), f, &a, &relation, &why);
+	if (!ref) {
+		c->unmatched++;
+		write_diff(c, "unmatched", NULL, f, NULL);
+		return 0;
+	}
+	ref->met = true;
+	c->compared++;
+	switch (relation) {
+	case FP_SAME:
+		c->equal++;
+		break;
+	case FP_DIFFERENT:
+		c->different++;
+		write_diff(c, "different", &a, f, NULL);
+		break;
+	case FP_INCOMPARABLE:
+		c->incomparable++;
+		write_diff(c, "incomparable", &a, f, why);
+		break;
+	}
+	return 0;
+}
+
+static void
+left_out(void *user, const char *file, const struct err *e)
+{
+	(void)user;
+	cli_warn_err(file, e);
+}
+
+/* ---- the files ---------------------------------------------------------- */
+
+/*
+ * The files that the reference names, each once. A file with one record tells
+ * how its tensor is called, in case it has no name of its own.
+ */
+static void
+add_named(struct check *c, struct walk *w)
+{
+	struct map seen = { 0 };
+	struct err e;
+	for (size_t i = 0; i < c->n; i++) {
+		struct fp f;
+		bool fresh;
+		reopen(c, &c->ref[i], &f);
+		if (!f.file.len || memchr(f.file.p, 0, f.file.len))
+			continue;
+		struct str path = arena_str(&c->arena, f.file);
+		uint64_t *at = path.p ? map_at(&seen, path, &fresh) : NULL;
+		if (!at)
+			cli_die("out of memory");
+		if (!fresh) {
+			if (*at)
+				w->file[*at - 1].as = STR_NULL;
+			continue;
+		}
+		size_t before = w->n;
+		if (walk_add(w, path.p, &e)) {
+			cli_warn_err(path.p, &e);
+			/* Gone is an answer; unreadable is none. */
+			if (access(path.p, F_OK) && errno != ENOENT)
+				c->damage.skipped++;
+		} else if (w->n == before + 1) {
+			*at = w->n;
+			w->file[before].as = arena_str(&c->arena, f.name);
+		}
+	}
+	map_free(&seen);
+}
+
+static void
+compare_files(struct check *c, struct dump_count *count)
+{
+	struct walk w = { .skip = warn_left_out };
+	struct err e;
+	for (size_t i = 0; i < c->s->noperands; i++)
+		if (walk_add(&w, c->s->operand[i], &e)) {
+			cli_warn_err(c->s->operand[i], &e);
+			c->damage.skipped++;
+		}
+	if (!c->s->noperands)
+		add_named(c, &w);
+	if (bundle_fold(&w, &e) ||
+	    dump_files(c->o, w.file, w.n, &c->s->dump, count, &e))
+		cli_die("%s", e.msg);
+	c->damage.skipped += w.skipped + count->skipped;
+	walk_close(&w);
+}
+
+/* Records of the reference that nothing was found for. */
+static void
+report_missing(struct check *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		struct fp a;
+		if (c->ref[i].met)
+			continue;
+		c->unmatched++;
+		reopen(c, &c->ref[i], &a);
+		write_diff(c, "unmatched", &a, NULL, "missing");
+	}
+}
+
+/* ---- the verdict -------------------------------------------------------- */
+
+static struct verdict
+judge(const struct check *c)
+{
+	struct verdict v = {
+		.result = "same", .status = STATUS_CLEAN, .damage = c->damage
+	};
+	/* A file that could not be read explains records that are missing. */
+	bool lacking =
+	    c->unmatched && !c->damage.skipped && !c->damage.filtered;
+	if (c->different || lacking) {
+		v.result = "different";
+		v.status = STATUS_FOUND;
+		v.reason = c->different ? NULL : "unmatched";
+	} else if (c->incomparable) {
+		v.result = "unknown";
+		v.status = STATUS_UNKNOWN;
+		v.reason = "incomparable";
+		v.need = "a reference made with the same options";
+	} else if (!c->compared) {
+		v.result = "unknown";
+		v.status = STATUS_UNKNOWN;
+		v.reason = "nothing-compared";
+		v.need = "files that the reference has records of";
+	}
+	return v;
+}
+
+static void
+write_verdict(struct check *c, const struct verdict *v)
+{
+	verdict_begin(c->o, v, STR_NULL, NULL);
+	rec_u64(c->o, "compared", c->compared);
+	rec_u64(c->o, "equal", c->equal);
+	if (c->different)
+		rec_u64(c->o, "different", c->different);
+	if (c->unmatched)
+		rec_u64(c->o, "unmatched", c->unmatched);
+	if (c->incomparable)
+		rec_u64(c->o, "incomparable", c->incomparable);
+	verdict_end(c->o, v);
+}
+
+static void
+write_evidence(struct check *c, const struct verdict *v)
+{
+	if (!c->s->common.evidence)
+		return;
+	static const char *const word[] = { "healthy", "faulty", "unknown",
+		"unknown" };
+	rec_begin(c->o, "evidence");
+	rec_time(c->o, "time", cli_now(&c->s->common));
+	rec_put(c->o, "entity", "code:files");
+	rec_put(c->o, "agent", "fpdump");
+	rec_put(c->o, "status", word[v->status]);
+	if (v->reason)
+		rec_put(c->o, "reason", v->reason);
+	rec_end(c->o);
+}
+
+static int
+finish(struct check *c, struct verdict *v)
+{
+	struct err e;
+	verdict_settle(v, &c->s->common.policy);
+	const char *result = v->status == STATUS_NONE ? NULL : v->result;
+	write_evidence(c, v);
+	if (result)
+		write_verdict(c, v);
+	int r = rec_out_finish(c->o, result, v->status, c->damage.skipped, &e);
+	if (r)
+		cli_warn_err("output", &e);
+	return r;
+}
+
+static void
+check_free(struct check *c)
+{
+	arena_free(&c->arena);
+	map_free(&c->key);
+	buf_free(&c->scratch);
+	buf_free(&c->undone);
+	free(c->ref);
+	free(c->rec);
+}
+
+int
+check_main(struct settings *s)
+{
+	struct check c = { .s = s };
+	struct dump_count count = { 0 };
+	struct cli_out file;
+	struct err e;
+	c.rec = cli_alloc(1, sizeof *c.rec);
+	read_ref(&c);
+	cli_out_open(&file, s->common.output, false);
+	if (rec_out_open(&c.o, file.fd, &s->common.how, &e))
+		cli_die_err("output", &e);
+	s->progress = progress_start(&s->common);
+	s->dump.take = take;
+	s->dump.left_out = left_out;
+	s->dump.user = &c;
+	s->dump.print.digest.mix64 |= c.mix64;
+	rec_begin(c.o, "head");
+	rec_put(c.o, "of", "diff");
+	rec_u64(c.o, "version", SCHEMA_VERSION);
+	rec_put(c.o, "tool", "fpdump");
+	rec_put(c.o, "order", "set");
+	rec_end(c.o);
+	compare_files(&c, &count);
+	report_missing(&c);
+	progress_stop(s->progress);
+	struct verdict v = judge(&c);
+	int r = finish(&c, &v);
+	rec_out_close(c.o);
+	if (cli_out_close(&file, !r) || r)
+		v.status = STATUS_NONE;
+	cli_prom(
+	    &s->common, NULL, v.result, v.reason, v.status, c.damage.skipped);
+	check_free(&c);
+	return v.status;
+}
