@@ -574,6 +574,7 @@ write_entry(struct writer *w, const struct job *j, size_t i, struct err *e)
 	const struct result *r = &j->result[i];
 	if (r->flags & RESULT_UNWANTED)
 		return 0;
+	fingerprint_meet(&w->how->print, t->name);
 	const struct result *made = r->same ? r->same : r;
 	if (made->flags & RESULT_FAILED) {
 		w->count->skipped++;

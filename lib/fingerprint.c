@@ -47,13 +47,22 @@ printer_free(struct printer *p)
 	free(p);
 }
 
-const struct slice *
-fingerprint_slice(const struct fingerprint_how *how, struct str name)
+/* The slice that applies to a name, or NULL. */
+static const struct slice *
+find_slice(const struct fingerprint_how *how, struct str name)
 {
 	for (size_t i = 0; i < how->nslices; i++)
 		if (slice_matches(&how->slice[i], name))
 			return &how->slice[i];
 	return NULL;
+}
+
+void
+fingerprint_meet(const struct fingerprint_how *how, struct str name)
+{
+	const struct slice *s = how->nslices ? find_slice(how, name) : NULL;
+	if (s && how->slice_met)
+		how->slice_met[s - how->slice] = true;
 }
 
 static int
@@ -124,7 +133,7 @@ printer_take(struct printer *p, struct tensor *t, struct arena *a,
     struct fingerprint *out, struct err *e)
 {
 	const struct slice *slice =
-	    p->how->nslices ? fingerprint_slice(p->how, t->name) : NULL;
+	    p->how->nslices ? find_slice(p->how, t->name) : NULL;
 	struct fingerprint_more *more = NULL;
 	struct tensor view, *read = t;
 	if (slice || wants_more(&p->how->digest)) {

@@ -20,6 +20,7 @@ struct fingerprint_how {
 	struct digest_how digest;
 	const struct slice *slice; /* the first that matches a name counts */
 	size_t nslices;
+	bool *slice_met; /* which of them matched; may be NULL */
 	/* Hears of bytes as they go by; from several threads. May be NULL. */
 	void (*tick)(void *user, uint64_t bytes);
 	void *user;
@@ -56,9 +57,8 @@ void printer_free(struct printer *p);
 int printer_take(struct printer *p, struct tensor *t, struct arena *a,
     struct fingerprint *out, struct err *e);
 
-/* The slice that applies to a name, or NULL. */
-const struct slice *
-fingerprint_slice(const struct fingerprint_how *how, struct str name);
+/* Notes that there is a tensor of this name, for slice_met: one thread. */
+void fingerprint_meet(const struct fingerprint_how *how, struct str name);
 
 /* Texts of one record, made anew for each. */
 struct fingerprint_text {

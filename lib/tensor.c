@@ -574,26 +574,23 @@ tensor_finish(struct tensor_set *set, struct err *e)
 	    set->format->name, set->end);
 }
 
+/* The format's own memory stays: names may lie in it. */
 void
 tensor_release(struct tensor_set *set)
 {
-	if (set->format && set->format->close)
-		set->format->close(set);
 	for (size_t i = set->nowned; i > 0; i--)
 		src_close(set->owned[i - 1]);
 	free(set->owned);
 	set->owned = NULL;
 	set->nowned = 0;
-	set->priv = NULL;
-	set->src = NULL;
-	set->closed = true;
 }
 
 void
 tensor_close(struct tensor_set *set)
 {
-	if (!set->closed)
-		tensor_release(set);
+	if (set->format && set->format->close)
+		set->format->close(set);
+	tensor_release(set);
 	free(set->t);
 	arena_free(&set->batch);
 	arena_free(&set->arena);

@@ -107,7 +107,6 @@ struct tensor_set {
 	bool given;      /* the entries of tensor_open went out */
 	struct err late; /* a failure that the next batch is instead */
 	bool follow;
-	bool closed; /* by tensor_release */
 	size_t cap;
 	struct src **owned;
 	size_t nowned;
@@ -185,7 +184,7 @@ int tensor_next(struct tensor_set *set, struct err *e);
  * the source is known.) On a pipe this waits for its end.
  */
 int tensor_finish(struct tensor_set *set, struct err *e);
-/* Closes the sources; entries, names and shapes stay until tensor_close. */
+/* Data is read: sources are closed, entries stay until tensor_close. */
 void tensor_release(struct tensor_set *set);
 void tensor_close(struct tensor_set *set);
 

@@ -269,8 +269,8 @@ add_named(struct check *c, struct walk *w)
 		if (walk_add(w, path.p, &e)) {
 			cli_warn_err(path.p, &e);
 			/* Gone is an answer; unreadable is none. */
-			if (access(path.p, F_OK) && errno != ENOENT)
-				c->damage.skipped++;
+			bool gone = access(path.p, F_OK) && errno == ENOENT;
+			c->damage.skipped += !gone;
 		} else if (w->n == before + 1) {
 			*at = w->n;
 			w->file[before].as = arena_str(&c->arena, f.name);

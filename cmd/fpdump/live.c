@@ -313,6 +313,7 @@ one_entry(struct live *l, struct tensor *t, struct err *e)
 		r = name_entry(l, t, e);
 	if (r)
 		return r;
+	fingerprint_meet(&how->print, t->name);
 	/* Read in any case: the next image lies behind it. */
 	if (!(t->flags & TENSOR_SCALAR))
 		r = printer_take(l->printer, t, &l->arena, &print, e);

@@ -146,6 +146,8 @@ add_slice(struct settings *s, const struct opt_state *opt)
 	struct slice *list =
 	    grow((void *)p->slice, p->nslices, sizeof *p->slice);
 	p->slice = list;
+	p->slice_met = grow(p->slice_met, p->nslices, sizeof *p->slice_met);
+	p->slice_met[p->nslices] = false;
 	if (slice_parse(&list[p->nslices++], str_c(opt->arg), &e))
 		cli_usage("option %s: %s", opt->name, e.msg);
 }
@@ -357,6 +359,7 @@ settings_free(struct settings *s)
 	free(s->operand);
 	free((void *)s->dump.label);
 	free((void *)s->dump.print.slice);
+	free(s->dump.print.slice_met);
 	free((void *)s->dump.hints.shape);
 	free(s->dump.select.glob);
 }
@@ -499,6 +502,20 @@ dump(struct rec_out *o, struct settings *s, struct outcome *out)
 	return false;
 }
 
+/* Padding that was to be left out of a tensor nobody saw. */
+static void
+report_slices(const struct settings *s, struct outcome *out)
+{
+	const struct fingerprint_how *p = &s->dump.print;
+	for (size_t i = 0; i < p->nslices; i++) {
+		if (p->slice_met[i])
+			continue;
+		cli_warn("--slice %.*s: there is no tensor of that name",
+		    STR_ARG(p->slice[i].name));
+		out->count.skipped++;
+	}
+}
+
 static int
 status_of(const struct outcome *out)
 {
@@ -544,6 +561,8 @@ run(struct settings *s)
 	s->progress = progress_start(&s->common);
 	bool records = dump(o, s, &out);
 	progress_stop(s->progress);
+	if (!records)
+		report_slices(s, &out);
 	int status = status_of(&out);
 	uint64_t skipped = out.count.skipped + out.unread;
 	int r = finish(o, s, records, status, skipped);

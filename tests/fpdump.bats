@@ -1,0 +1,667 @@
+# bats file_tags=cmd:fpdump
+#
+# fpdump: what it prints for which input, and what it says to damaged ones.
+
+setup() {
+	load common
+	cd "$BATS_TEST_TMPDIR"
+}
+
+# le64 N: eight bytes, little-endian.
+le64() {
+	local i n=$1
+	for i in 1 2 3 4 5 6 7 8; do
+		printf "\\x$(printf %02x $((n & 255)))"
+		n=$((n >> 8))
+	done
+}
+
+# npy DESCR SHAPE [FORTRAN]: an array around the bytes on stdin.
+npy() {
+	local h="{'descr': '$1', 'fortran_order': ${3:-False}, 'shape': ($2), }"
+	local n=$(((${#h} + 11 + 63) / 64 * 64 - 10))
+	printf '\x93NUMPY\x01\x00'
+	printf "\\x$(printf %02x $((n & 255)))\\x$(printf %02x $((n >> 8)))"
+	printf "%-$((n - 1))s\n" "$h"
+	cat
+}
+
+# safetensors JSON: a file with this header around the bytes on stdin.
+safetensors() {
+	le64 "${#1}"
+	printf %s "$1"
+	cat
+}
+
+# Two tensors: a of 2 x 3 bytes, b of 4.
+two() {
+	printf 'abcdefWXYZ' | safetensors '{"a":{"dtype":"U8","shape":[2,3],"data_offsets":[0,6]},"b":{"dtype":"U8","shape":[4],"data_offsets":[6,10]}}'
+}
+
+# field KEY: its values, one a line.
+field() {
+	sed -nE "/^(fp|scalar)	/s/.*	$1=([^	]*).*/\\1/p"
+}
+
+digest() {
+	xxhsum -H2 | cut -d ' ' -f 1
+}
+
+@test "fpdump prints the digest that xxhsum prints for the same bytes" {
+	need xxhsum
+	head -c 100000 /dev/zero | tr '\0' 'x' >data
+	npy '|u1' '100000,' <data >a.npy
+	run -0 fpdump a.npy
+	[ "$(field hash <<<"$output")" = "xxh3-128:$(digest <data)" ]
+	[ "$(field bytes <<<"$output")" = 100000 ]
+}
+
+@test "fpdump prints one hash for one tensor out of every layout and format" {
+	printf '\1\0\2\0\3\0\4\0\5\0\6\0' | npy '<i2' '2, 3' >c.npy
+	printf '\1\0\4\0\2\0\5\0\3\0\6\0' | npy '<i2' '2, 3' True >f.npy
+	printf '\0\1\0\2\0\3\0\4\0\5\0\6' | npy '>i2' '2, 3' >big.npy
+	printf '\1\0\2\0\3\0\4\0\5\0\6\0' | safetensors '{"t":{"dtype":"I16","shape":[2,3],"data_offsets":[0,12]}}' >t.safetensors
+	printf '\1\0\2\0\3\0\4\0\5\0\6\0' >plain
+	gzip -k c.npy
+	run -0 --separate-stderr fpdump c.npy f.npy big.npy t.safetensors c.npy.gz
+	[ "$(field hash <<<"$output" | sort -u | wc -l)" = 1 ]
+	[ "$(field dtype <<<"$output" | sort -u)" = i16 ]
+	[ "$(field shape <<<"$output" | sort -u)" = 2,3 ]
+	[ "$(field name <<<"$output" | wc -l)" = 5 ]
+	hash=$(field hash <<<"$output" | tail -n 1)
+	run -0 fpdump --dtype int16 --shape 2,3 plain
+	[ "$(field hash <<<"$output")" = "$hash" ]
+}
+
+@test "fpdump sorts by name and prints the same bytes for any number of threads" {
+	mkdir -p d/sub
+	for i in $(seq 60); do
+		head -c $((i * 1000)) /dev/zero | tr '\0' "\\$(printf %03o $((i + 40)))" >d/x$((i * 7 % 61))
+		two >d/sub/$i.safetensors
+	done
+	fpdump d >one
+	fpdump -j 2 d >two
+	fpdump -j 7 d >seven
+	cmp one two
+	cmp one seven
+	field name <one >names
+	LC_ALL=C sort -c names
+	[ "$(wc -l <names)" = 180 ]
+}
+
+@test "fpdump puts no time and no host into streams of files" {
+	two >m.safetensors
+	fpdump m.safetensors >one
+	fpdump m.safetensors >two
+	cmp one two
+	run grep -E 'time=|host=' one
+	[ "$status" = 1 ]
+}
+
+@test "fpdump names arrays of a directory as an archive of them would" {
+	mkdir -p d/e
+	printf ab | npy '|u1' 2, >d/w.npy
+	printf ab | npy '|u1' 2, >d/e/w.npy
+	printf plain >d/plain.txt
+	run -0 fpdump d
+	[ "$(field name <<<"$output")" = $'e/w\nplain.txt\nw' ]
+	[ "$(field file <<<"$output")" = $'e/w.npy\nplain.txt\nw.npy' ]
+}
+
+@test "fpdump reads frames and keeps their place" {
+	{
+		printf '@\tname=w\tstep=3\trank=0\tio=grad\tpart=q\tdev=gpu\\t0\n'
+		printf ab | npy '|u1' 2,
+		printf '@\tname=w\tstep=3\trank=0\tio=grad\n'
+		printf ab | npy '|u1' 2,
+		printf '@\tname=w\tstep=4\trank=0\tio=grad\n'
+		printf ab | npy '|u1' 2,
+		printf '@\tname=m\tstep=4\n'
+		two
+	} >frames
+	run -0 --separate-stderr fpdump --now 7 <frames
+	[ "${lines[0]}" = $'head\tof=fp\tversion=1\ttool=fpdump\thash=xxh3-128\torder=exec' ]
+	[[ ${lines[1]} == *$'\tname=w\t'*$'\tstep=3\trank=0\tio=grad\tseq=1\tdev=gpu\\t0\tx.part=q' ]]
+	[[ ${lines[2]} == *$'\tstep=3\trank=0\tio=grad\tseq=2\tocc=2' ]]
+	[[ ${lines[3]} == *$'\tstep=4\trank=0\tio=grad\tseq=3' ]]
+	[[ ${lines[4]} == *$'\tname=m.a\t'*$'\tstep=4\tseq=4' ]]
+	[[ ${lines[5]} == *$'\tname=m.b\t'*$'\tstep=4\tseq=5' ]]
+	# From a pipe a program speaks: then time and host are known.
+	cat frames | fpdump --now 7 >piped
+	grep -q $'^head.*\ttime=7\thost=' piped
+	tail -n +2 piped | cmp - <(printf '%s\n' "${lines[@]:1}")
+}
+
+@test "fpdump numbers arrays that come back to back" {
+	{
+		printf ab | npy '|u1' 2,
+		printf cd | npy '|u1' 2,
+		two
+	} >images
+	run -0 fpdump <images
+	[ "$(field name <<<"$output")" = $'arr_0\narr_1\na\nb' ]
+	[ "$(field seq <<<"$output")" = $'1\n2\n3\n4' ]
+	cat images | fpdump | cmp - <(printf '%s\n' "$output")
+	gzip -c images | fpdump | cmp - <(printf '%s\n' "$output")
+}
+
+@test "fpdump prints a record before the next image has come" {
+	printf ab | npy '|u1' 2, >a.npy
+	mkfifo in
+	fpdump <in >out &
+	pid=$!
+	exec 7>in
+	cat a.npy >&7
+	for i in $(seq 500); do
+		grep -q name=arr_0 out && break
+		read -r -t 0.01 <> <(:) || :
+	done
+	grep -q name=arr_0 out
+	cat a.npy >&7
+	exec 7>&-
+	wait $pid
+	grep -q name=arr_1 out
+}
+
+@test "fpdump goes on behind a frame line that is wrong" {
+	{
+		printf '@\tname=w\tname=w\n'
+		printf ab | npy '|u1' 2,
+		printf '@\tname=v\thash=xxh3-128:1\n'
+		printf ab | npy '|u1' 2,
+	} >frames
+	run -3 --separate-stderr fpdump <frames
+	[[ $stderr == *'frame that ends at offset 16: duplicate key "name"'* ]]
+	[ "$(field name <<<"$output")" = v ]
+	[ "$(field x.hash <<<"$output")" = xxh3-128:1 ]
+	[[ ${lines[-1]} == *$'status=3\tskipped=1' ]]
+}
+
+@test "fpdump says where a stream of images breaks" {
+	{
+		printf ab | npy '|u1' 2,
+		printf garbage-garbage-garbage
+	} >images
+	run -3 --separate-stderr fpdump <images
+	[[ $stderr == *"expected a frame, an .npy or a safetensors image at offset 130, found byte 0x67"* ]]
+	[ "$(field name <<<"$output")" = arr_0 ]
+	printf '@\tname=w\n' >frames
+	run -2 --separate-stderr fpdump <frames
+	[[ $stderr == *"a frame without its image at offset 9"* ]]
+}
+
+@test "fpdump names the last whole tensor of a truncated file and both sizes" {
+	two >whole
+	size=$(stat -c %s whole)
+	head -c $((size - 1)) whole >cut.safetensors
+	run -3 --separate-stderr fpdump cut.safetensors
+	[[ $stderr == "fpdump: cut.safetensors: "*"b"*"last whole tensor: a"* ]]
+	[[ $stderr == *"$size"* ]]
+	[[ $stderr == *"$((size - 1))"* ]]
+	[ "$(field name <<<"$output")" = a ]
+	[[ ${lines[-1]} == *$'status=3\tskipped=1' ]]
+}
+
+@test "fpdump prints no digest of a short tensor, wherever the file is cut" {
+	two >whole.safetensors
+	printf abcdef | npy '|u1' 6, >whole.npy
+	fpdump whole.safetensors | field hash >good
+	for f in whole.safetensors whole.npy; do
+		size=$(stat -c %s $f)
+		for ((n = 0; n < size; n++)); do
+			head -c $n $f >cut.${f#*.}
+			run fpdump cut.${f#*.}
+			[ "$status" = 2 ] || [ "$status" = 3 ]
+			field hash <<<"$output" | sort >some
+			[ -z "$(comm -23 some <(sort good))" ]
+		done
+	done
+}
+
+@test "fpdump refuses a file that is not what its name promises" {
+	printf 'not at all' >m.safetensors
+	run -2 --separate-stderr fpdump m.safetensors
+	[[ $stderr == "fpdump: m.safetensors: does not begin like a safetensors file"* ]]
+	run -0 fpdump -t bytes m.safetensors
+	[ "$(field dtype <<<"$output")" = bytes ]
+}
+
+@test "fpdump says status 2 when nothing can be read and 3 when something is" {
+	printf x >x
+	run -2 fpdump none
+	[[ $output == *"none: cannot open: No such file or directory"* ]]
+	run -3 fpdump none x
+	run -2 --separate-stderr fpdump </dev/null
+	[ "$stderr" = "fpdump: standard input: empty" ]
+}
+
+@test "fpdump leaves FIFOs, loops and dangling links out, and counts them" {
+	mkdir -p d/e
+	printf x >d/x
+	mkfifo d/fifo
+	ln -s .. d/e/loop
+	ln -s nowhere d/dangling
+	run -3 --separate-stderr timeout 10 fpdump d
+	[ "$(field name <<<"$output")" = x ]
+	[[ ${lines[-1]} == *skipped=3 ]]
+	[[ $stderr == *"d/fifo: neither a regular file nor a directory"* ]]
+	[[ $stderr == *"d/e/loop: is a directory that it lies in"* ]]
+	[[ $stderr == *"d/dangling: cannot stat"* ]]
+}
+
+@test "fpdump follows links to files and directories" {
+	mkdir -p blobs d
+	printf x >blobs/1
+	ln -s ../blobs/1 d/file
+	ln -s ../blobs d/dir
+	run -0 fpdump d
+	[ "$(field name <<<"$output")" = $'dir/1\nfile' ]
+}
+
+@test "fpdump lets an index speak for its shards" {
+	mkdir d
+	printf abcdef | safetensors '{"a":{"dtype":"U8","shape":[6],"data_offsets":[0,6]}}' >d/m-1.safetensors
+	printf abcd | safetensors '{"b":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}' >d/m-2.safetensors
+	printf abcd | safetensors '{"c":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}' >d/other.safetensors
+	printf '{"metadata":{"total_size":10},"weight_map":{"a":"m-1.safetensors","b":"m-2.safetensors"}}' >d/m.safetensors.index.json
+	run -0 fpdump d
+	[ "$(field name <<<"$output")" = $'a\nb\nc' ]
+	[ "$(field file <<<"$output")" = $'m-1.safetensors\nm-2.safetensors\nother.safetensors' ]
+	run -0 fpdump d/m.safetensors.index.json
+	[ "$(field name <<<"$output")" = $'a\nb' ]
+	rm d/m-2.safetensors
+	run -3 --separate-stderr fpdump d
+	[[ $stderr == *"m-2.safetensors"* ]]
+}
+
+@test "fpdump says that a distributed checkpoint without .metadata is unfinished" {
+	mkdir d
+	touch d/__0_0.distcp d/__1_0.distcp
+	run -2 --separate-stderr fpdump d
+	[[ $stderr == *"without .metadata: the save did not finish"* ]]
+	[[ ${lines[-1]} == *skipped=1 ]]
+}
+
+@test "fpdump escapes names that would harm a terminal or a line" {
+	printf abc | safetensors '{"new\nline":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"esc\u001b[31m":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},"nul\u0000\u202e":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}' >m.safetensors
+	run -0 fpdump m.safetensors
+	[ "${#lines[@]}" = 5 ]
+	[ "$(field name <<<"$output")" = $'esc\\x1b[31m\nnew\\nline\nnul\\x00\\xe2\\x80\\xae' ]
+	printf '%s\n' "$output" >s.fp
+	run -0 fpdump --select $'new\nline' s.fp
+	[ "$(field name <<<"$output")" = 'new\nline' ]
+}
+
+@test "fpdump numbers names that are there twice" {
+	two >1.safetensors
+	two >2.safetensors
+	run -0 fpdump 1.safetensors 2.safetensors
+	[ "$(field name <<<"$output")" = $'a\na\nb\nb' ]
+	[ "$(field occ <<<"$output")" = $'2\n2' ]
+}
+
+@test "fpdump gives a whole stream again when it selects from one" {
+	{
+		for step in 1 2 3 4; do
+			printf '@\tname=w\tstep=%d\n' $step
+			printf "a$step" | npy '|u1' 2,
+			printf '@\tname=b\tstep=%d\n' $step
+			printf "b$step" | npy '|u1' 2,
+		done
+	} >frames
+	fpdump <frames >all.fp
+	run -0 --separate-stderr fpdump --steps 2:3 --select 'w*' all.fp
+	[ "$(field step <<<"$output")" = $'2\n3' ]
+	[ "$(field seq <<<"$output")" = $'3\n5' ]
+	[ "$stderr" = "" ]
+	printf '%s\n' "$output" >some.fp
+	run -0 --separate-stderr fpdump some.fp
+	[ "$stderr" = "" ]
+	printf '%s\n' "$output" | cmp - some.fp
+	# The same through pipes, compressed, and of two streams in a row.
+	fpdump --steps 2:3 --select 'w*' <all.fp | cmp - some.fp
+	fpdump -z all.fp | gzip -dc | cmp - all.fp
+	cat all.fp all.fp >both.fp
+	run -0 --separate-stderr fpdump --steps 4: both.fp
+	[ "$(grep -c ^head <<<"$output")" = 2 ]
+	[ "$(grep -c ^end <<<"$output")" = 2 ]
+	[ "$(grep -c ^fp <<<"$output")" = 4 ]
+}
+
+@test "fpdump selects from a stream that is not whole, but does not make it whole" {
+	two >m.safetensors
+	fpdump m.safetensors >all.fp
+	grep -v name=a all.fp >filtered.fp
+	run -3 --separate-stderr fpdump filtered.fp
+	[ "$(field name <<<"$output")" = b ]
+	[[ $output != *$'\nend'* ]]
+	[[ $stderr == *"records or ends are missing"* ]]
+	sed 's/shape=4/shape=5/' all.fp >altered.fp
+	run -3 --separate-stderr fpdump altered.fp
+	[[ $output != *$'\nend'* ]]
+	[[ $stderr == *"changed after it was written"* ]]
+	sed 's/shape=4/shape=4	shape=4/' all.fp >bad.fp
+	run -3 --separate-stderr fpdump bad.fp
+	[[ $stderr == *'bad.fp:3: duplicate key "shape"'* ]]
+	[[ $output != *$'\nend'* ]]
+}
+
+@test "fpdump puts labels into every record" {
+	two >m.safetensors
+	run -0 fpdump -l rank=3 -l node=n1 m.safetensors
+	[ "$(field rank <<<"$output")" = $'3\n3' ]
+	[ "$(field node <<<"$output")" = $'n1\nn1' ]
+	printf '%s\n' "$output" >s.fp
+	run -0 fpdump -l rank=4 -l step=7 s.fp
+	[ "$(field rank <<<"$output")" = $'4\n4' ]
+	[ "$(field step <<<"$output")" = $'7\n7' ]
+	[ "$(field node <<<"$output")" = $'n1\nn1' ]
+	run -2 fpdump -l hash=1 m.safetensors
+	run -2 fpdump -l =1 m.safetensors
+	run -2 fpdump -l a=1 -l a=2 m.safetensors
+}
+
+@test "fpdump leaves padding out and counts it" {
+	two >m.safetensors
+	printf ad | safetensors '{"a":{"dtype":"U8","shape":[2,1],"data_offsets":[0,2]}}' >cut.safetensors
+	run -0 fpdump --slice 'a[:,0:1]' m.safetensors
+	[ "$(field slice <<<"$output")" = :,0:1 ]
+	[ "$(field left <<<"$output")" = 4 ]
+	[ "$(field shape <<<"$output" | head -n 1)" = 2,1 ]
+	hash=$(field hash <<<"$output" | head -n 1)
+	run -0 fpdump --select a cut.safetensors
+	[ "$(field hash <<<"$output")" = "$hash" ]
+	run -3 --separate-stderr fpdump --slice 'a[:3]' m.safetensors
+	[[ $stderr == *"tensor a: a slice up to 3, dimension 0 has 2"* ]]
+	[ "$(field name <<<"$output")" = b ]
+	run -3 --separate-stderr fpdump --slice 'nobody[:3]' m.safetensors
+	[[ $stderr == *"--slice nobody"*"no tensor"* ]]
+}
+
+@test "fpdump adds up the shardsum of shards to that of the whole" {
+	need xxhsum
+	# One unit: XXH3-128(le64 0, le64 length, XXH3-128(unit)).
+	printf abcdef >unit
+	hex=$(digest <unit)
+	{
+		le64 0
+		le64 6
+		printf "$(sed 's/../\\x&/g' <<<"$hex")"
+	} >term
+	npy '|u1' 6, <unit >a.npy
+	run -0 fpdump --shardsum 6 a.npy
+	[ "$(field shardsum <<<"$output")" = "xxh3-128:$(digest <term)" ]
+	[ "$(field unit <<<"$output")" = 6 ]
+	# Two shards by columns, told by frames.
+	{
+		printf '@\tname=w\tglobal=2,4\toffset=0,0\n'
+		printf abef | npy '|u1' '2, 2'
+		printf '@\tname=w\tglobal=2,4\toffset=0,2\n'
+		printf cdgh | npy '|u1' '2, 2'
+		printf '@\tname=w\n'
+		printf abcdefgh | npy '|u1' '2, 4'
+	} | fpdump --shardsum 2 >out
+	sums=($(field shardsum <out | sed 's/xxh3-128://'))
+	[ "${#sums[@]}" = 3 ]
+	sum=$(echo "ibase=16;(${sums[0]^^}+${sums[1]^^})%100000000000000000000000000000000" | bc)
+	[ "$sum" = "$(echo "ibase=16;${sums[2]^^}" | bc)" ]
+}
+
+@test "fpdump tells rows in another order from other rows" {
+	printf abcdef | npy '|u1' '3, 2' >a.npy
+	printf efabcd | npy '|u1' '3, 2' >b.npy
+	printf efabcx | npy '|u1' '3, 2' >c.npy
+	run -0 fpdump --rows --tiles 3 a.npy b.npy c.npy
+	rows=($(field rows <<<"$output"))
+	[ "${rows[0]}" = "${rows[1]}" ]
+	[ "${rows[0]}" != "${rows[2]}" ]
+	tiles=($(field tiles <<<"$output" | sed 's/xxh3-128://'))
+	IFS=, read -ra a <<<"${tiles[0]}"
+	IFS=, read -ra b <<<"${tiles[1]}"
+	[ "${a[0]} ${a[1]} ${a[2]}" = "${b[1]} ${b[2]} ${b[0]}" ]
+}
+
+@test "fpdump hashes by mix64 on demand and says so" {
+	printf '\1\0\0\0\0\0\0\0\2' | npy '|u1' 9, >a.npy
+	# mix(1) + mix(2 ^ K), by hand with Python's integers
+	run -0 fpdump --hash mix64 a.npy
+	[[ ${lines[0]} == *hash=mix64* ]]
+	[ "$(field hash <<<"${lines[1]}")" = mix64:edea4bfb2ca25cb3 ]
+}
+
+@test "fpdump adds statistics and a canonical hash" {
+	# 1, -0, NaN, -inf as f32
+	printf '\0\0\x80\x3f\0\0\0\x80\1\0\xc0\x7f\0\0\x80\xff' | npy '<f4' 4, >a.npy
+	printf '\0\0\x80\x3f\0\0\0\0\0\0\xc0\x7f\0\0\x80\xff' | npy '<f4' 4, >b.npy
+	run -0 fpdump --stats --canon a.npy b.npy
+	[[ ${lines[0]} == *$'\tcanon=zero,nan\t'* ]]
+	[[ ${lines[1]} == *$'\tmin=-inf\tmax=1\tmean=0.5\tnan=1\tinf=1\tzero=1' ]]
+	[ "$(field hash <<<"$output" | sort -u | wc -l)" = 2 ]
+	[ "$(field canon <<<"$output" | sort -u | wc -l)" = 1 ]
+	[ "$(field canon <<<"${lines[2]}")" = "$(field hash <<<"${lines[2]}")" ]
+}
+
+@test "fpdump cuts plain files into chunks" {
+	need xxhsum
+	head -c 2500 /dev/zero | tr '\0' x >big
+	run -0 fpdump --chunk 1K big
+	[ "$(field name <<<"$output")" = $'big:0\nbig:1\nbig:2' ]
+	[ "$(field bytes <<<"$output")" = $'1024\n1024\n452' ]
+	[ "$(field hash <<<"$output" | tail -n 1)" = "xxh3-128:$(head -c 452 big | digest)" ]
+}
+
+@test "fpdump makes scalars of the cells of a table, in order" {
+	printf 'step,loss,lr\n1,0.5,1e-3\n2,0.25,1e-3\n' >log.csv
+	run -0 fpdump --step step log.csv
+	[[ ${lines[0]} == *order=exec* ]]
+	[ "$(field name <<<"$output")" = $'loss\nlr\nloss\nlr' ]
+	[ "$(field step <<<"$output")" = $'1\n1\n2\n2' ]
+	[ "$(field value <<<"$output")" = $'0.5\n1e-3\n0.25\n1e-3' ]
+	fpdump --step step <log.csv | sed 's/	file=-//' >piped
+	fpdump --step step log.csv | sed 's/	file=log.csv//' | grep -v ^end | cmp - <(grep -v ^end piped)
+	run -0 fpdump --step step --steps 2 --select loss log.csv
+	[ "$(field value <<<"$output")" = 0.25 ]
+}
+
+@test "fpdump prints sums that xxhsum checks" {
+	need xxhsum
+	mkdir d
+	printf x >'d/a b'
+	two >d/m.safetensors
+	: >d/empty
+	fpdump -F sum d >sums
+	[ "$(wc -l <sums)" = 3 ]
+	xxhsum -c sums
+	xxhsum -H2 'd/a b' d/empty d/m.safetensors 2>/dev/null | cmp - sums
+	run -3 --separate-stderr fpdump -F sum d/empty none
+	[ "$output" = '99aa06d3014798d86001c324468d497f  d/empty' ]
+}
+
+@test "fpdump -c says same, different, or unknown" {
+	mkdir d
+	two >d/m.safetensors
+	printf ab | npy '|u1' 2, >d/w.npy
+	printf plain >d/plain
+	cd d
+	fpdump . >../ref.fp
+	run -0 fpdump -c ../ref.fp
+	[[ $output == *$'\nverdict\tresult=same\tstatus=0\tcompared=4\tequal=4\n'* ]]
+	cd ..
+	run -0 fpdump -c ref.fp d
+	printf Plain >d/plain
+	run -1 fpdump -c ref.fp d
+	[[ $output == *$'\ndiff\tclass=different\tname=plain\ta=xxh3-128:'* ]]
+	[[ $output == *$'\nend\t'*$'result=different\tstatus=1'* ]]
+	run -1 fpdump -q -c ref.fp d
+	[ "${#lines[@]}" = 1 ]
+	# Damage hides no finding and allows no clean answer.
+	head -n 4 ref.fp >cut.fp
+	run -1 fpdump -c cut.fp --select plain --select a d
+	run -3 fpdump -c cut.fp --select a d
+	[[ $output == *$'result=unknown\tstatus=3\treason=filtered'* ]]
+	run -0 fpdump --partial -c cut.fp --select a d
+	[[ $output == *scope=partial* ]]
+	run -2 fpdump --strict -c <(echo garbage; cat ref.fp) --select a d
+}
+
+@test "fpdump -c reports a file that is gone and cannot tell of one it cannot read" {
+	mkdir d
+	printf x >d/x
+	printf y >d/y
+	cd d
+	fpdump . >../ref.fp
+	rm x
+	run -1 fpdump -c ../ref.fp
+	[[ $output == *$'class=unmatched\tname=x'*note=missing* ]]
+	mkdir x
+	mkfifo x/fifo
+	run -3 timeout 10 fpdump -c ../ref.fp
+}
+
+@test "fpdump -c takes another hash for incomparable, not for different" {
+	printf x >x
+	fpdump x | sed 's/hash=xxh3-128:[0-9a-f]*/hash=sha256:00/' | grep -v ^end | grep -v ^head >ref.fp
+	run -3 fpdump -c ref.fp
+	[[ $output == *reason=incomparable* ]]
+	fpdump --hash mix64 x >ref.fp
+	run -0 fpdump -c ref.fp
+}
+
+@test "fpdump --host prints every fact, and unknown where there is none" {
+	NCCL_ALGO=Ring fpdump --host --now 5 >one
+	grep -q $'^head.*\ttime=5\thost=' one
+	grep -q $'^scalar\tname=env.NCCL_ALGO\tvtype=text\tvalue=Ring\tclass=container$' one
+	grep -q $'^scalar\tname=env.PYTHONHASHSEED\tvtype=text\tvalue=not set' one
+	for name in kernel.release kernel.cmdline cpu.microcode cpu.governor \
+		firmware.version ecc.corrected machine.id hugepages.transparent; do
+		grep -qE $'^scalar\tname='$name$'(\\.[^\t]*)?\tvtype=text\tvalue=' one
+	done
+	[ "$(grep $'name=kernel.release\t' one | field value)" = "$(uname -r)" ]
+	field name <one | LC_ALL=C sort -c
+	# No value is missing, and the stream is whole.
+	run grep -vE $'^(head|end|scalar\tname=[^\t]+\tvtype=text\tvalue=)' one
+	[ "$status" = 1 ]
+	run -0 --separate-stderr fpdump one
+	[ "$stderr" = "" ]
+}
+
+@test "fpdump --libs finds the libraries that the dynamic linker finds" {
+	need ldd
+	ldd "$(command -v bash)" | sed -n 's/^\t\(lib[^ ]*\) => \([^ ]*\).*/\1 \2/p' | sort >want
+	[ -s want ]
+	fpdump --host --libs "$(command -v bash)" >out
+	sed -n 's/^scalar\tname=lib\.\(lib[^\t]*\)\.path\tvtype=text\tvalue=\([^\t]*\).*/\1 \2/p' out | sort >got
+	# The linker itself is asked for by name as well.
+	grep -v ^ld- got | same_text want -
+	grep -q $'^fp\tname=lib.program\tdtype=bytes' out
+	printf 'no program' >script
+	chmod +x script
+	run --separate-stderr fpdump --host --libs ./script
+	[[ $stderr == *"script: not an ELF file"* ]]
+	[[ $output == *$'name=program.path\tvtype=text\tvalue=unknown'* ]]
+}
+
+@test "fpdump says that the disk is full" {
+	[ -w /dev/full ] || skip "not run: no /dev/full"
+	printf x >x
+	run -2 --separate-stderr bash -c 'fpdump x >/dev/full'
+	[[ $stderr == "fpdump: standard output: cannot write: No space left on device" ]]
+	run -2 --separate-stderr bash -c 'fpdump -F sum x >/dev/full'
+	run -2 --separate-stderr fpdump -o /dev/full x
+}
+
+@test "fpdump ends quietly when nobody reads" {
+	head -c 100000 /dev/zero >zeros
+	run --separate-stderr bash -c 'set -o pipefail; fpdump --chunk 1 zeros | head -n 1'
+	[ "$status" = 141 ]
+	[ "$stderr" = "" ]
+}
+
+@test "fpdump leaves no half file behind with -o" {
+	printf x >x
+	mkdir out
+	run -0 fpdump -o out/s.fp x
+	[ "$(ls out)" = s.fp ]
+	run -2 fpdump -o out/t.fp none
+	fpdump x | cmp - out/s.fp
+}
+
+@test "fpdump works in little memory and says when it is too little" {
+	skip_sanitized
+	head -c 50000000 /dev/zero >zeros
+	run -0 bash -c 'ulimit -v 65536; fpdump zeros'
+	run bash -c 'ulimit -v 4000; fpdump --tiles 4096 zeros'
+	[ "$status" != 0 ]
+	[[ $output == *"memory"* || $output == *"cannot"* ]]
+}
+
+@test "fpdump reads names from a list" {
+	printf x >'a b'
+	printf y >$'c\nd'
+	printf 'a b\0c\nd\0' >list
+	run -0 fpdump --files0-from list
+	[ "$(field name <<<"$output")" = $'a b\nc\\nd' ]
+	run -0 fpdump --files0-from - <list
+}
+
+@test "fpdump writes metrics, also when it fails" {
+	printf x >x
+	run -0 fpdump --now 5 --prom m.prom x
+	grep -q '^straightedge_status{tool="fpdump",job=""} 0$' m.prom
+	run -2 fpdump --now 5 --prom m.prom none
+	grep -q '^straightedge_status{tool="fpdump",job=""} 2$' m.prom
+	grep -q '^straightedge_skipped_total{tool="fpdump",job=""} 1$' m.prom
+}
+
+@test "fpdump prints its state when it gets SIGUSR1, also while it waits" {
+	mkfifo in
+	fpdump <in >/dev/null 2>err &
+	pid=$!
+	exec 7>in
+	printf ab | npy '|u1' 2, >&7
+	for i in $(seq 500); do
+		[ "$(cut -d ' ' -f 1 /proc/$pid/wchan 2>/dev/null)" ] && kill -USR1 $pid
+		grep -q 'fpdump: 2 B, 1 records' err && break
+		read -r -t 0.01 <> <(:) || :
+	done
+	exec 7>&-
+	wait $pid
+	grep -q 'fpdump: 2 B, 1 records' err
+}
+
+@test "fpdump refuses options that make no sense" {
+	printf x >x
+	run -2 fpdump --no-such x
+	run -2 fpdump -t elephants x
+	[[ $output == *"expected npy"*"live or records"* ]]
+	run -2 fpdump --dtype f33 x
+	run -2 fpdump --shape 2 x
+	run -2 fpdump --tiles 5000 x
+	run -2 fpdump --shardsum 0 x
+	run -2 fpdump --slice 'a' x
+	run -2 fpdump --steps 5:3 x
+	run -2 fpdump --hash md5 x
+	run -2 fpdump --libs x
+	run -2 fpdump -j 1000 x
+	run -2 fpdump - x
+}
+
+@test "fpdump reads all samples, or refuses them for the stated reason" {
+	need_data tensors
+	run -3 --separate-stderr fpdump "$data/tensors"
+	sed -E 's|^fpdump: .*/tensors/||' <<<"$stderr" | sort >refused
+	same_text "$root/tests/data/fpdump/refused" refused
+	printf '%s\n' "$output" >all.fp
+	run -0 --separate-stderr fpdump --select '*' all.fp
+	fpdump -j 4 "$data/tensors" 2>/dev/null | cmp - all.fp
+}
+
+@test "fpdump marks storage that two tensors share, and only that" {
+	need_data tensors/tracel-ai_burn
+	dir=$data/tensors/tracel-ai_burn
+	run -0 fpdump "$dir"/*reader_test_data_legacy_uncloned_views.pt
+	[ "$(field name <<<"$output")" = $'tensor1\ntensor2' ]
+	[ "$(field storage <<<"$output" | sort | uniq -d | wc -l)" = 1 ]
+	run -0 fpdump "$dir"/*reader_test_data_state_dict.pt
+	[ -z "$(field storage <<<"$output")" ]
+}
