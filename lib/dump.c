@@ -519,7 +519,7 @@ dump_record(struct rec_out *o, struct fp *f, const struct dump_how *how,
 	    !select_name(&how->select, f->name))
 		return 0;
 	if (how->exec && !f->seq.given)
-		f->seq = (struct fp_u64){ true, ++count->seq };
+		f->seq = (struct fp_u64){ true, count->seq++ };
 	count->records++;
 	if (how->take)
 		return how->take(how->user, f, e);
@@ -535,7 +535,7 @@ struct writer {
 	struct fingerprint_text text;
 	struct buf file;
 	struct str last; /* name, to number repeats */
-	uint64_t occ;
+	uint64_t occ;    /* how often it was there before */
 };
 
 static void
@@ -589,9 +589,9 @@ write_entry(struct writer *w, const struct job *j, size_t i, struct err *e)
 	f.file = source_file(w, j, t);
 	if (r->flags & RESULT_SHARED)
 		f.storage = t->storage;
-	w->occ = str_same(t->name, w->last) ? w->occ + 1 : 1;
+	w->occ = str_same(t->name, w->last) ? w->occ + 1 : 0;
 	w->last = t->name;
-	if (w->occ > 1 && !j->stream)
+	if (w->occ && !j->stream)
 		f.occ = (struct fp_u64){ true, w->occ };
 	return dump_record(w->o, &f, w->how, w->count, e);
 }

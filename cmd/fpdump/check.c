@@ -13,7 +13,11 @@
 #include "map.h"
 #include "verdict.h"
 
-enum { NONE = -1, SHOWN = 10 };
+#define REASON_UNMATCHED "unmatched"
+#define REASON_INCOMPARABLE "incomparable"
+#define REASON_NOTHING "nothing-compared"
+
+enum { NONE = -1 };
 
 /* A record of the reference: its line, kept, and who has the same key. */
 struct ref {
@@ -326,16 +330,16 @@ judge(const struct check *c)
 	if (c->different || lacking) {
 		v.result = "different";
 		v.status = STATUS_FOUND;
-		v.reason = c->different ? NULL : "unmatched";
+		v.reason = c->different ? NULL : REASON_UNMATCHED;
 	} else if (c->incomparable) {
 		v.result = "unknown";
 		v.status = STATUS_UNKNOWN;
-		v.reason = "incomparable";
+		v.reason = REASON_INCOMPARABLE;
 		v.need = "a reference made with the same options";
 	} else if (!c->compared) {
 		v.result = "unknown";
 		v.status = STATUS_UNKNOWN;
-		v.reason = "nothing-compared";
+		v.reason = REASON_NOTHING;
 		v.need = "files that the reference has records of";
 	}
 	return v;

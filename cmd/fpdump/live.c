@@ -277,9 +277,9 @@ number_repeat(struct live *l, struct fp *f, struct err *e)
 	}
 	if (!u128_same(r->step, step))
 		*r = (struct repeat){ step, 0 };
-	r->n++;
-	if (r->n > 1)
+	if (r->n)
 		f->occ = (struct fp_u64){ true, r->n };
+	r->n++;
 	return 0;
 }
 
