@@ -15,11 +15,7 @@
 #include "tensor_formats.h"
 #include "torch.h"
 
-enum {
-	LEGACY_FIRST = 64 << 10, /* bytes tried first for a pickle */
-	TAR_MAGIC = 257,         /* POSIX.1-2008 pax, ustar header block */
-	STEPS_BASE = 1000,       /* for small pickles */
-};
+enum { TAR_MAGIC = 257 }; /* POSIX.1-2008 pax, ustar header block */
 
 /* 0x1950a86a20f9469cfc6c, as LONG1 and as decimal text. */
 static const char magic_long[] = "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8"
@@ -99,71 +95,6 @@ tensor_torch_probe(const unsigned char *head, size_t len)
 							 : 0;
 }
 
-/* ---- what both forms share ------------------------------------------------
- */
-
-/* Several archives in one set number their storages apart. */
-static struct str
-label(struct arena *a, struct str prefix, struct str key)
-{
-	if (!prefix.len)
-		return key;
-	char *p = arena_alloc(a, prefix.len + 1 + key.len);
-	if (!p)
-		return STR_NULL;
-	memcpy(p, prefix.p, prefix.len);
-	p[prefix.len] = ':';
-	memcpy(p + prefix.len + 1, key.p, key.len);
-	return (struct str){ p, prefix.len + 1 + key.len };
-}
-
-static int
-new_storage(struct torch_walk *w, struct map *known, struct str key,
-    struct torch_storage **out, struct err *e)
-{
-	struct arena *a = &w->set->arena;
-	struct torch_storage *s = arena_alloc(a, sizeof *s);
-	bool fresh;
-	struct str copy = arena_str(a, key);
-	uint64_t *at = s && copy.p ? map_at(known, copy, &fresh) : NULL;
-	if (!at || pthread_mutex_init(&s->lock, NULL))
-		return err_mem(e);
-	s->key = label(a, w->label, copy);
-	if (!s->key.p)
-		return err_mem(e);
-	*at = (uint64_t)(uintptr_t)s;
-	*out = s;
-	return 0;
-}
-
-static struct torch_storage *
-known_storage(const struct map *known, struct str key)
-{
-	const uint64_t *at = map_get(known, key);
-	return at ? (struct torch_storage *)(uintptr_t)*at : NULL;
-}
-
-/* What the pickle says about its size against what is there. */
-static int
-check_size(const struct torch_ref *ref, uint64_t bytes, struct err *e)
-{
-	uint64_t want;
-	if (num_mul(ref->numel, ref->dtype->size, &want) && want == bytes)
-		return 0;
-	int r = err_set(e, SE_EFORMAT,
-	    "the pickle says %" PRIu64 " elements of %" PRIu32
-	    " bytes, it has %" PRIu64 " bytes",
-	    ref->numel, ref->dtype->size, bytes);
-	esc_prefix(e, "storage", ref->key);
-	return r;
-}
-
-static void
-set_steps(struct torch_walk *w, const struct pickle *p)
-{
-	w->steps_max += TORCH_PATHS_MAX * p->nnodes + STEPS_BASE;
-}
-
 /* ---- zip ------------------------------------------------------------------
  */
 
@@ -225,7 +156,7 @@ add_member(struct torch_walk *w, struct archive *ar, struct str key,
     const struct zip_member *m, struct torch_storage **out, struct err *e)
 {
 	struct torch_storage *s;
-	int r = new_storage(w, &ar->known, key, &s, e);
+	int r = torch_new_storage(w, &ar->known, key, &s, e);
 	if (r)
 		return r;
 	s->bytes = m->size;
@@ -256,7 +187,7 @@ find_member(struct torch_walk *w, const struct torch_ref *ref,
 	/* "7", but "constants/7": the two folders number apart. */
 	size_t skip = ar->dir.len + (strcmp(ar->data, "data/") ? 0 : 5);
 	struct str key = { b->p + skip, b->len - skip };
-	struct torch_storage *s = known_storage(&ar->known, key);
+	struct torch_storage *s = torch_known_storage(&ar->known, key);
 	int r = 0;
 	if (!s) {
 		const struct zip_member *m = zip_find(&ar->zip, buf_view(b));
@@ -268,7 +199,7 @@ find_member(struct torch_walk *w, const struct torch_ref *ref,
 		r = add_member(w, ar, key, m, &s, e);
 	}
 	if (!r)
-		r = check_size(ref, s->bytes, e);
+		r = torch_check_size(ref, s->bytes, e);
 	*out = s;
 	return r;
 }
@@ -316,7 +247,7 @@ walk_member(struct torch_walk *w, struct archive *ar,
 	}
 	if (r)
 		esc_prefix(e, "zip member", m->name);
-	set_steps(w, &p);
+	torch_set_steps(w, &p);
 	if (!r && !(skip_empty && p.root->kind == PICKLE_TUPLE && !p.root->n))
 		r = torch_walk(w, p.root, prefix, e);
 	pickle_free(&p);
@@ -411,222 +342,6 @@ torch_open_zip(
 	return r;
 }
 
-/* ---- legacy ---------------------------------------------------------------
- */
-
-struct legacy {
-	struct src *src;
-	uint64_t off;     /* of what comes next */
-	struct map known; /* storages by key */
-	unsigned char *p; /* the pickle last read */
-};
-
-/*
- * The pickle at l->off. Its length shows when it is over: what was too short
- * is read again, twice as much.
- */
-static int
-next_pickle(struct legacy *l, struct pickle *p, struct err *e)
-{
-	uint64_t size = src_size(l->src);
-	uint64_t left = size > l->off ? size - l->off : 0;
-	size_t want = LEGACY_FIRST;
-	for (;; want *= 2) {
-		size_t n = left < want ? (size_t)left : want;
-		unsigned char *b = realloc(l->p, n ? n : 1);
-		if (!b)
-			return err_mem(e);
-		l->p = b;
-		int r = src_read_at(l->src, l->off, b, n, e);
-		if (r)
-			return r;
-		pickle_free(p);
-		r = pickle_load(p, b, n, e);
-		if (r != SE_ETRUNC || n == left) {
-			if (r)
-				err_prefix(e, "offset %" PRIu64, l->off);
-			l->off += p->len;
-			return r;
-		}
-	}
-}
-
-static int
-read_header(struct legacy *l, struct pickle *p, struct err *e)
-{
-	int r = next_pickle(l, p, e); /* the magic number: probed */
-	if (!r)
-		r = next_pickle(l, p, e);
-	if (!r && (p->root->kind != PICKLE_INT || p->root->i != 1001))
-		r = err_set(e, SE_EUNSUP, "expected protocol version 1001");
-	if (!r)
-		r = next_pickle(l, p, e); /* word sizes: of no effect */
-	return r ? r : next_pickle(l, p, e);
-}
-
-/* Keys to what the main pickle says about them. */
-static int
-collect_refs(const struct pickle *p, struct map *at, struct torch_ref *ref,
-    struct arena *a, struct err *e)
-{
-	for (size_t i = 0; i < p->npersid; i++) {
-		bool fresh;
-		if (torch_ref_is_module(p->persid[i]))
-			continue;
-		int r = torch_ref_parse(&ref[i], p->persid[i], a, e);
-		if (r)
-			return r;
-		uint64_t *v = map_at(at, ref[i].key, &fresh);
-		if (!v)
-			return err_mem(e);
-		if (fresh)
-			*v = i;
-	}
-	return 0;
-}
-
-/*
- * One storage: i64 number of elements, elements. Little-endian whatever the
- * host was (THPStorage_writeFileRaw). What lies behind the end of a cut file
- * is placed where it would be, so that tensor_open can tell what is missing.
- */
-static int
-place_storage(struct torch_walk *w, struct legacy *l,
-    const struct torch_ref *ref, struct err *e)
-{
-	struct torch_storage *s;
-	uint64_t size = src_size(l->src), numel = ref->numel;
-	unsigned char b[8];
-	int r = 0;
-	if (l->off < size && size - l->off >= sizeof b) {
-		r = src_read_at(l->src, l->off, b, sizeof b, e);
-		struct cur c = cur_over(b, sizeof b);
-		numel = cur_le64(&c);
-	}
-	if (!r && numel != ref->numel) {
-		r = err_set(e, SE_EFORMAT,
-		    "the pickle says %" PRIu64 " elements, at offset %" PRIu64
-		    " it has %" PRIu64,
-		    ref->numel, l->off, numel);
-		esc_prefix(e, "storage", ref->key);
-	}
-	if (!r)
-		r = new_storage(w, &l->known, ref->key, &s, e);
-	if (r)
-		return r;
-	s->src = l->src;
-	if (!num_mul(numel, ref->dtype->size, &s->bytes) ||
-	    !num_add(l->off, sizeof b, &s->off) ||
-	    !num_add(s->off, s->bytes, &l->off))
-		return err_set(e, SE_EFORMAT,
-		    "storages of more than 2^64 "
-		    "bytes");
-	return 0;
-}
-
-static int
-place_storages(struct torch_walk *w, struct legacy *l,
-    const struct pickle_node *keys, const struct map *at,
-    const struct torch_ref *ref, struct err *e)
-{
-	if (keys->kind != PICKLE_LIST)
-		return err_set(e, SE_EFORMAT,
-		    "expected a list of storage "
-		    "keys");
-	for (uint32_t i = 0; i < keys->n; i++) {
-		const struct pickle_node *k = keys->item[i];
-		struct str key = k->kind == PICKLE_STR ? k->s : STR_NULL;
-		const uint64_t *v = key.p ? map_get(at, key) : NULL;
-		int r = 0;
-		if (!v)
-			r = err_set(e, SE_EFORMAT,
-			    "its size is not in the "
-			    "main pickle");
-		else if (known_storage(&l->known, key))
-			r = err_set(e, SE_EFORMAT,
-			    "twice in the list of "
-			    "keys");
-		if (r) {
-			esc_prefix(e, "storage", key);
-			return r;
-		}
-		r = place_storage(w, l, &ref[*v], e);
-		if (r)
-			return r;
-	}
-	return 0;
-}
-
-static int
-find_placed(struct torch_walk *w, const struct torch_ref *ref,
-    struct torch_storage **out, struct err *e)
-{
-	struct legacy *l = w->user;
-	*out = known_storage(&l->known, ref->key);
-	if (*out)
-		return check_size(ref, (*out)->bytes, e);
-	int r = err_set(e, SE_EFORMAT, "is not in the list of keys");
-	esc_prefix(e, "storage", ref->key);
-	return r;
-}
-
-/* The list of keys, and the place of every storage behind it. */
-static int
-read_storages(struct torch_walk *w, struct legacy *l, const struct pickle *p,
-    struct err *e)
-{
-	struct map at = { 0 };
-	struct pickle keys = { 0 };
-	struct torch_ref *ref = calloc(p->npersid + 1, sizeof *ref);
-	int r = ref ? collect_refs(p, &at, ref, &w->set->arena, e) : err_mem(e);
-	if (!r)
-		r = next_pickle(l, &keys, e);
-	if (!r)
-		r = place_storages(w, l, keys.root, &at, ref, e);
-	pickle_free(&keys);
-	map_free(&at);
-	free(ref);
-	return r;
-}
-
-/* Entries keep text of the main pickle: a copy that stays. */
-static int
-keep_pickle(
-    struct torch_walk *w, struct legacy *l, struct pickle *p, struct err *e)
-{
-	w->mem = arena_str(
-	    &w->set->arena, (struct str){ (const char *)l->p, p->len });
-	if (!w->mem.p)
-		return err_mem(e);
-	pickle_free(p);
-	int r = pickle_load(p, w->mem.p, w->mem.len, e);
-	if (!r)
-		r = src_open_mem(&w->memsrc, w->mem.p, w->mem.len, e);
-	return r ? r : tensor_own(w->set, w->memsrc, e);
-}
-
-static int
-open_legacy(struct tensor_set *set, struct src *src, struct err *e)
-{
-	struct legacy l = { .src = src };
-	struct torch_walk w = { .set = set, .find = find_placed, .user = &l };
-	struct pickle p = { 0 };
-	int r = read_header(&l, &p, e);
-	if (!r)
-		r = keep_pickle(&w, &l, &p, e);
-	if (!r)
-		r = read_storages(&w, &l, &p, e);
-	set_steps(&w, &p);
-	if (!r)
-		r = torch_walk(&w, p.root, STR_LIT(""), e);
-	set->end = l.off;
-	pickle_free(&p);
-	torch_walk_free(&w);
-	map_free(&l.known);
-	free(l.p);
-	return r;
-}
-
 /* ---- which of them --------------------------------------------------------
  */
 
@@ -644,7 +359,8 @@ tensor_torch_open(struct tensor_set *set, struct src *src,
 		    "a tar checkpoint of PyTorch "
 		    "before 0.1.10 is not supported");
 	if (is_legacy(head, n))
-		return open_legacy(set, src, e);
+		return torch_open_legacy(set, src, e);
 	set->end = src_size(src);
-	return torch_open_zip(set, src, STR_LIT(""), e);
+	r = torch_open_zip(set, src, STR_LIT(""), e);
+	return r == SE_ETRUNC ? torch_open_cut(set, src, e) : r;
 }

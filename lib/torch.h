@@ -130,9 +130,27 @@ int torch_add_numpy(struct torch_walk *w, const struct pickle_node *shape,
     const struct pickle_node *dtype, const struct pickle_node *data,
     bool fortran);
 
-/* ---- containers (tensor_torch.c) ---------------------------------------- */
+/* ---- containers (tensor_torch.c, torch_legacy.c) ------------------------ */
+
+/* A storage under `key`, to be filled in, and one that is known by its key. */
+int torch_new_storage(struct torch_walk *w, struct map *known, struct str key,
+    struct torch_storage **out, struct err *e);
+struct torch_storage *
+torch_known_storage(const struct map *known, struct str key);
+/* What the pickle says about a storage's size against what is there. */
+int
+torch_check_size(const struct torch_ref *ref, uint64_t bytes, struct err *e);
+/* Lets the walk of this pickle take so many steps. */
+void torch_set_steps(struct torch_walk *w, const struct pickle *p);
 
 int torch_open_zip(
     struct tensor_set *set, struct src *src, struct str prefix, struct err *e);
+
+int torch_open_legacy(struct tensor_set *set, struct src *src, struct err *e);
+/*
+ * A zip archive that ends early, with the message that says so in *e: adds
+ * what is whole and returns SE_ETRUNC.
+ */
+int torch_open_cut(struct tensor_set *set, struct src *src, struct err *e);
 
 #endif

@@ -4,7 +4,10 @@
 
 #include "esc.h"
 #include "gzip.h"
+#include "num.h"
 #include "torch.h"
+
+enum { STEPS_BASE = 1000 }; /* for small pickles */
 
 // clang-format off
 /* torch/storage.py, classes that persistent ids name. */
@@ -236,4 +239,68 @@ torch_cover(struct torch_storage *s, struct tensor *t, uint64_t start,
 	t->priv = c;
 	t->read = read_checked;
 	return 0;
+}
+
+/* ---- all of a file ------------------------------------------------------- */
+
+/* Several archives in one set number their storages apart. */
+static struct str
+label(struct arena *a, struct str prefix, struct str key)
+{
+	if (!prefix.len)
+		return key;
+	char *p = arena_alloc(a, prefix.len + 1 + key.len);
+	if (!p)
+		return STR_NULL;
+	memcpy(p, prefix.p, prefix.len);
+	p[prefix.len] = ':';
+	memcpy(p + prefix.len + 1, key.p, key.len);
+	return (struct str){ p, prefix.len + 1 + key.len };
+}
+
+int
+torch_new_storage(struct torch_walk *w, struct map *known, struct str key,
+    struct torch_storage **out, struct err *e)
+{
+	struct arena *a = &w->set->arena;
+	struct torch_storage *s = arena_alloc(a, sizeof *s);
+	bool fresh;
+	struct str copy = arena_str(a, key);
+	uint64_t *at = s && copy.p ? map_at(known, copy, &fresh) : NULL;
+	if (!at || pthread_mutex_init(&s->lock, NULL))
+		return err_mem(e);
+	s->key = label(a, w->label, copy);
+	if (!s->key.p)
+		return err_mem(e);
+	*at = (uint64_t)(uintptr_t)s;
+	*out = s;
+	return 0;
+}
+
+struct torch_storage *
+torch_known_storage(const struct map *known, struct str key)
+{
+	const uint64_t *at = map_get(known, key);
+	return at ? (struct torch_storage *)(uintptr_t)*at : NULL;
+}
+
+/* What the pickle says about its size against what is there. */
+int
+torch_check_size(const struct torch_ref *ref, uint64_t bytes, struct err *e)
+{
+	uint64_t want;
+	if (num_mul(ref->numel, ref->dtype->size, &want) && want == bytes)
+		return 0;
+	int r = err_set(e, SE_EFORMAT,
+	    "the pickle says %" PRIu64 " elements of %" PRIu32
+	    " bytes, it has %" PRIu64 " bytes",
+	    ref->numel, ref->dtype->size, bytes);
+	esc_prefix(e, "storage", ref->key);
+	return r;
+}
+
+void
+torch_set_steps(struct torch_walk *w, const struct pickle *p)
+{
+	w->steps_max += TORCH_PATHS_MAX * p->nnodes + STEPS_BASE;
 }

@@ -250,11 +250,11 @@ def archive(path, pkl, storages, members=(), method=zipfile.ZIP_STORED):
             z.writestr(zipfile.ZipInfo(stem + "/" + name), data,
                        compress_type=method)
         put("data.pkl", pkl)
+        for name, data in members:
+            put(name, data)
         for key, data in storages.items():
             put("data/" + key, data)
         put("version", b"3\n")
-        for name, data in members:
-            put(name, data)
 
 
 UTILS = "torch._utils"
