@@ -441,10 +441,14 @@ class Dcp:
         for name, data in self.files.items():
             with open(os.path.join(self.path, name), "wb") as f:
                 f.write(data)
+        self.write_metadata(os.path.join(self.path, ".metadata"),
+                            self.storage)
+
+    def write_metadata(self, path, storage):
         meta = Object(Global(DCP + "metadata", "Metadata"), {
             "state_dict_metadata": self.state, "planner_data": {},
-            "storage_data": Pairs(self.storage), "storage_meta": None})
-        with open(os.path.join(self.path, ".metadata"), "wb") as f:
+            "storage_data": Pairs(storage), "storage_meta": None})
+        with open(path, "wb") as f:
             f.write(dumps(meta, 4))
 
 
@@ -479,6 +483,16 @@ def distributed(m, top):
     d.object("blob", "__1_0.distcp", b"not a pickle")
     m.fp(f, "blob", "bytes", (12,), b"not a pickle")
     d.write()
+
+    # The same files described wrongly, for the unit test.
+    def lie(name, storage):
+        d.write_metadata(os.path.join(top, name + ".metadata"), storage)
+    lie("short", d.storage[1:])
+    lie("twice", d.storage + d.storage[:1])
+    lie("object-twice", d.storage + d.storage[-1:])
+    d.store("model.w", (0, 0), "__0_0.distcp", b"",
+            transform_descriptors=["zstd"])
+    lie("packed", d.storage[-1:] + d.storage[1:-1])
 
 
 # ---- the sets ---------------------------------------------------------------

@@ -62,8 +62,12 @@ list_src(struct buf *b, struct src *src, const struct tensor_hints *hints,
 	int r = tensor_open(&set, src, hints, e);
 	for (size_t i = 0; i < set.n; i++) {
 		struct err one;
+		size_t len = b->len;
 		int s = put_entry(b, &set.t[i], r ? &one : e);
-		buf_putc(b, '\n');
+		if (s)
+			b->len = len; /* no digest without all its bytes */
+		else
+			buf_putc(b, '\n');
 		r = r ? r : s;
 	}
 	tensor_close(&set);
@@ -251,6 +255,48 @@ test_flip(const char *name)
 		p[i] = old;
 	}
 	buf_free(&all);
+	buf_free(&got);
+	free(p);
+}
+
+/* Without its end, and damaged: still no digest that is not right. */
+static void
+test_cut_and_flip(const char *name)
+{
+	char path[256];
+	size_t len;
+	struct buf all = { 0 }, got = { 0 };
+	struct err e;
+	snprintf(path, sizeof path, DATA "%s", name);
+	char *p = slurp(path, &len);
+	CHECK(list_mem(&all, p, len, &e) == 0);
+	for (size_t i = 0; i < len - 1; i++) {
+		p[i] ^= 0x21;
+		got.len = 0;
+		CHECK(list_mem(&got, p, len - 1, &e) < 0);
+		CHECK(only_lines_of(&all, &got));
+		p[i] ^= 0x21;
+	}
+	buf_free(&all);
+	buf_free(&got);
+	free(p);
+}
+
+/* The count in front of a legacy storage against the pickle's. */
+static void
+test_legacy_count(void)
+{
+	static const char six[8] = { 6 };
+	size_t len, at;
+	struct buf got = { 0 };
+	struct err e;
+	char *p = slurp(DATA "small-legacy2.pt", &len);
+	for (at = len - 8; at && memcmp(p + at, six, 8); at--)
+		;
+	CHECK(at > 0);
+	p[at] = 7;
+	CHECK(list_mem(&got, p, len, &e) == SE_EFORMAT);
+	CHECK(strstr(e.msg, "the pickle says 6 elements") != NULL);
 	buf_free(&got);
 	free(p);
 }
@@ -704,6 +750,40 @@ test_dcp_lies(const char *dir)
 	}
 }
 
+/* .metadata that leaves out, repeats, or says it is compressed. */
+static void
+test_dcp_described(const char *dir)
+{
+	static const struct {
+		const char *name;
+		int code;
+		const char *text;
+	} bad[] = {
+		{ "short", SE_ETRUNC,
+		    "7 parts of tensors are in storage_data, "
+		    ".metadata describes 8" },
+		{ "twice", SE_EFORMAT, "item model.w: stored twice" },
+		{ "object-twice", SE_EFORMAT, "item blob: stored twice" },
+		{ "packed", SE_EUNSUP, "item model.w: stored with transforms" },
+	};
+	copy_dir(dir);
+	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+		char path[300];
+		size_t len;
+		struct buf got = { 0 };
+		struct err e;
+		snprintf(path, sizeof path, DATA "%s.metadata", bad[i].name);
+		char *meta = slurp(path, &len);
+		write_part(dir, 0, meta, len);
+		int r = list_dir(&got, dir, &e);
+		if (!CHECK(
+			r == bad[i].code && strstr(e.msg, bad[i].text) != NULL))
+			fprintf(stderr, "%s: %d %s\n", bad[i].name, r, e.msg);
+		free(meta);
+		buf_free(&got);
+	}
+}
+
 static void
 test_dcp_damage(const char *dir)
 {
@@ -770,6 +850,9 @@ main(void)
 		test_cut(whole[i]);
 		test_flip(whole[i]);
 	}
+	test_cut_and_flip("small-zip2.pt");
+	test_cut_and_flip("names.pt");
+	test_legacy_count();
 	test_lies();
 	test_graphs();
 	test_harmless();
@@ -781,6 +864,7 @@ main(void)
 		return 1;
 	test_dcp_paths(dir);
 	test_dcp_lies(dir);
+	test_dcp_described(dir);
 	test_dcp_damage(dir);
 	test_dcp_find(dir);
 	rmdir(dir);

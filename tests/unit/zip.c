@@ -259,6 +259,14 @@ test_damage(void)
 	CHECK(refused(&b, SE_EFORMAT, "1 bytes after the zip end"));
 	zipmake_free(&m);
 
+	/* In front, and all offsets agree: a program that is an archive. */
+	m = (struct zipmake){ 0 };
+	buf_puts(&m.out, "MZ");
+	zipmake_add(&m, "a", "hello", 5, 0);
+	zipmake_end(&m, 0);
+	CHECK(refused(&m.out, SE_EFORMAT, "2 bytes before the first"));
+	zipmake_free(&m);
+
 	/* The size says less or more than the stream has; both places agree. */
 	for (int d = -1; d <= 1; d += 2) {
 		m = (struct zipmake){ 0 };
