@@ -675,3 +675,33 @@ safetensors() {
 	run -1 fpdiff a.safetensors d.safetensors
 	[[ $output == *"name=kv:format"* ]]
 }
+
+# ---- learning -------------------------------------------------------------
+
+@test "fpdiff --learn makes a mask of unstable roots, and only of roots" {
+	for i in 1 2 3 4; do job g$i "$A"; done
+	run -0 fpdiff --learn g1 g2 g3 g4
+	[[ $output == *$'result=same\tstatus=0\tbound=0.527'* ]]
+	job g2 "$A" 1 1 7; job g3 "$A" 2 0 8
+	run -1 fpdiff --learn g1 g2 g3 g4 -o m
+	grep -qxF $'unstable\tname=layers.1\tphase=fwd\tio=out\tflips=2\truns=4\tbound=0.5271292119859475' m ||
+		grep -q $'^unstable\tname=layers.1\tphase=fwd\tio=out\tflips=2\truns=4\tbound=0.527' m
+	(($(grep -c ^unstable m) == 1))
+	grep -q $'^finding\tentity=boundary:layers.1\tresult=unknown\treason=unstable' m
+	job x "$A" 3 2 9
+	run -3 fpdiff -m m g1 x
+	[[ $output == *reason=unstable* ]]
+	job x "$A" 3 2 9 layers.0
+	run -1 fpdiff -m m g1 x
+}
+
+@test "fpdiff --learn does not learn one odd run of one device" {
+	for i in 1 2 3 4; do job g$i "$A"; done
+	job g3 "$A" 2 1 7
+	run -3 fpdiff --learn g1 g2 g3 g4
+	[[ $output == *$'finding\tentity=device:h1/2\tresult=unknown\treason=suspect'* ]]
+	[[ $output != *$'\nunstable'* && $output == *reason=suspect* ]]
+	# The odd one may be the first.
+	run -3 fpdiff --learn g3 g1 g2 g4
+	[[ $output == *$'reason=suspect'*'note=1 of 4 runs'* ]]
+}

@@ -27,7 +27,7 @@ struct settings {
 	const char *step; /* tables: the column that is the step */
 	const char *operand[2];
 	/* --reruns */
-	bool reruns;
+	bool reruns, learn;
 	double alpha;
 	const char **ref, **run;
 	size_t nrefs, nruns;
@@ -215,6 +215,8 @@ int exec_roots(struct report *r, struct side *a, struct side *b,
 int set_compare(struct report *r, struct side *a, struct side *b);
 /* Runs against references: reruns.c. */
 int reruns_compare(struct report *r);
+/* Good runs among themselves: learn.c. */
+int learn_compare(struct report *r);
 /* Data against data: tensors.c. */
 int tensors_compare(struct report *r);
 

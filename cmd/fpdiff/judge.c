@@ -127,5 +127,7 @@ judge(struct report *r, const struct side *a, const struct side *b,
 	else if (v->status == STATUS_CLEAN &&
 		 (j->order_broken || j->window_broken))
 		judge_values(v, NULL, j);
+	else if (v->status == STATUS_CLEAN && t->n[DIFF_UNSTABLE])
+		judge_values(v, NULL, &(struct judged){ .tainted = true });
 	return settle(r, v);
 }

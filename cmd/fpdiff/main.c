@@ -17,6 +17,7 @@ enum {
 	OPT_WINDOW,
 	OPT_STEP,
 	OPT_RERUNS,
+	OPT_LEARN,
 	OPT_ALPHA,
 	OPT_TENSORS,
 };
@@ -24,6 +25,7 @@ enum {
 // clang-format off
 static const struct opt options[] = {
 	{ OPT_RERUNS, "reruns", NULL, "references, then -- and reruns" },
+	{ OPT_LEARN, "learn", NULL, "make a mask of what good runs differ in" },
 	{ OPT_ALPHA, "alpha", "P", "reruns: chance of blame by luck (0.001)" },
 	{ OPT_TENSORS, "tensors", NULL, "compare the data: FILE[:NAME]" },
 	{ 'm', "mask", "FILE", "differences that are known; repeatable" },
@@ -40,6 +42,7 @@ static const struct opt options[] = {
 static const char *const usage[] = {
 	"fpdiff [options] A B",
 	"fpdiff --reruns REF1 [REF2...] -- RUN1 RUN2...",
+	"fpdiff --learn GOOD1 GOOD2 GOOD3... -o unstable.mask",
 	"fpdiff --tensors A[:NAME] B[:NAME]",
 	NULL,
 };
@@ -95,6 +98,9 @@ take_option(struct settings *s, int id, const struct opt_state *o)
 	case OPT_RERUNS:
 		s->reruns = true;
 		return;
+	case OPT_LEARN:
+		s->learn = true;
+		return;
 	case OPT_ALPHA:
 		if (num_f64(str_c(o->arg), &s->alpha, &e) ||
 		    !(s->alpha > 0 && s->alpha < 1))
@@ -122,10 +128,18 @@ add_name(const char ***list, size_t *n, const char *name)
 static void
 check(struct settings *s)
 {
-	if (s->reruns && s->tensors)
-		cli_usage("--reruns and --tensors exclude each other");
+	if (s->reruns + s->tensors + s->learn > 1)
+		cli_usage("--reruns, --learn and --tensors exclude each other");
 	if (s->reruns && (!s->nrefs || !s->nruns))
 		cli_usage("expected references, then -- and at least one run");
+	if (s->learn && (s->nrefs < 2 || s->nruns))
+		cli_usage(
+		    "expected at least two good runs, found %zu", s->nrefs);
+	if (s->learn) {
+		s->operand[0] = s->ref[0];
+		s->operand[1] = s->ref[1];
+		return;
+	}
 	if (s->reruns) {
 		s->operand[0] = s->ref[0];
 		s->operand[1] = s->run[0];
@@ -173,6 +187,16 @@ compare_streams(struct report *r)
 	return status;
 }
 
+static int
+compare(struct report *r)
+{
+	if (r->s->tensors)
+		return tensors_compare(r);
+	if (r->s->reruns)
+		return reruns_compare(r);
+	return r->s->learn ? learn_compare(r) : compare_streams(r);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -186,9 +210,7 @@ main(int argc, char **argv)
 	if (rec_out_open(&r.out, file.fd, &s.common.how, &e))
 		cli_die("%s", e.msg);
 	r.s = &s;
-	int status = s.tensors  ? tensors_compare(&r)
-		     : s.reruns ? reruns_compare(&r)
-				: compare_streams(&r);
+	int status = compare(&r);
 	if (rec_out_finish(r.out, status == STATUS_NONE ? NULL : r.result,
 		status, 0, &e)) {
 		cli_warn("%s", e.msg);

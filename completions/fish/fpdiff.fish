@@ -1,5 +1,6 @@
 # fish completion for fpdiff(1), made from --help: make completions
 complete -c fpdiff -l reruns -d 'references, then -- and reruns'
+complete -c fpdiff -l learn -d 'make a mask of what good runs differ in'
 complete -c fpdiff -l alpha -x -d 'reruns: chance of blame by luck (0.001)'
 complete -c fpdiff -l tensors -d 'compare the data: FILE[:NAME]'
 complete -c fpdiff -s m -l mask -r -d 'differences that are known; repeatable'
