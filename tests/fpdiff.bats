@@ -705,3 +705,52 @@ safetensors() {
 	run -3 fpdiff --learn g3 g1 g2 g4
 	[[ $output == *$'reason=suspect'*'note=1 of 4 runs'* ]]
 }
+
+# ---- replicas -------------------------------------------------------------
+
+# replicas N [BAD]: N data-parallel ranks, 2 steps of 3 gradients that are all
+# reduced; rank BAD has other bits from step 1, layer 1 on.
+replicas() {
+	awk -v n="$1" -v bad="${2:--1}" 'BEGIN {
+		for (s = 0; s < 2; s++)
+			for (r = 0; r < n; r++)
+				for (l = 0; l < 3; l++) {
+					v = s * 10 + l + (r == bad && s == 1 && l >= 1 ? 500 : 0)
+					printf "fp\tname=w%d\tdtype=f32\tshape=4\tbytes=16\thash=xxh3-128:%032x\tstep=%d\tphase=bwd\trank=%d\tdp=%d\tio=grad\treplicated=dp\n", l, v, s, r, r
+					printf "fp\tname=x\tdtype=f32\tshape=4\tbytes=16\thash=xxh3-128:%032x\tstep=%d\tphase=fwd\trank=%d\tdp=%d\tio=in\n", r * 99 + s, s, r, r
+				}
+	}' | seal order=exec
+}
+
+@test "fpdiff --across names the replica that is not like the other two" {
+	replicas 3 >a
+	run -0 fpdiff --across dp a
+	[[ $output == *$'result=same'*$'equal=6\tdifferent=0'* ]]
+	replicas 3 2 >a
+	run -1 fpdiff --across dp a
+	[[ $output == *$'entity=rank:2\tcause=replica\tstep=1'*$'name=w1'* ]]
+	[[ $output == *$'different=2'* ]]
+	replicas 3 0 >a
+	run -1 fpdiff --across dp a
+	[[ $output == *$'entity=rank:0\tcause=replica'* ]]
+}
+
+@test "fpdiff --across abstains with two, and where a replica lacks records" {
+	replicas 2 1 >a
+	run -3 fpdiff --across dp a
+	[[ $output == *$'reason=no-majority\tneed=a third replica'* ]]
+	replicas 3 | grep -v '^head\|^end' | sed '/rank=2.*name=w9/d;$d' |
+		sed '/name=w2.*step=1.*rank=2/d' | seal order=exec >a
+	run -3 fpdiff --across dp a
+	[[ $output == *reason=missing-replicas*skipped=1* ]]
+	run -2 fpdiff --across tp a
+	run -2 fpdiff --across name a
+	run -2 fpdiff --across dp a a
+}
+
+@test "fpdiff --across compares everything where the head says replicated" {
+	run_lines "" 0 >r0; run_lines "" 1 >r1; run_lines flip 2 >r2
+	cat r0 r1 r2 | seal order=exec inputs=replicated >a
+	run -1 fpdiff --across rank a
+	[[ $output == *$'entity=rank:2\tcause=replica\tstep=2'*$'name=layers.1'* ]]
+}

@@ -28,6 +28,7 @@ struct settings {
 	const char *operand[2];
 	/* --reruns */
 	bool reruns, learn;
+	int across; /* a place, or -1 */
 	double alpha;
 	const char **ref, **run;
 	size_t nrefs, nruns;
@@ -96,6 +97,8 @@ bool side_is_whole(const struct side *side);
 const char *side_conditions_differ(const struct side *a, const struct side *b);
 /* Time of the last head, or false. */
 bool side_time(const struct side *side, int64_t *ns);
+/* The last head said that all replicas see the same inputs. */
+bool side_inputs_replicated(const struct side *side);
 /* Where the records of the current head were made, or empty. */
 struct str side_host(const struct side *side);
 /* Counts heads and files, so that a sequence may begin again. */
@@ -217,6 +220,8 @@ int set_compare(struct report *r, struct side *a, struct side *b);
 int reruns_compare(struct report *r);
 /* Good runs among themselves: learn.c. */
 int learn_compare(struct report *r);
+/* Replicas inside one run: across.c. */
+int across_compare(struct report *r);
 /* Data against data: tensors.c. */
 int tensors_compare(struct report *r);
 

@@ -16,6 +16,7 @@ enum {
 	OPT_MAP,
 	OPT_WINDOW,
 	OPT_STEP,
+	OPT_ACROSS,
 	OPT_RERUNS,
 	OPT_LEARN,
 	OPT_ALPHA,
@@ -24,6 +25,7 @@ enum {
 
 // clang-format off
 static const struct opt options[] = {
+	{ OPT_ACROSS, "across", "KEY", "replicas in one run: dp, rank, tp ..." },
 	{ OPT_RERUNS, "reruns", NULL, "references, then -- and reruns" },
 	{ OPT_LEARN, "learn", NULL, "make a mask of what good runs differ in" },
 	{ OPT_ALPHA, "alpha", "P", "reruns: chance of blame by luck (0.001)" },
@@ -41,6 +43,7 @@ static const struct opt options[] = {
 
 static const char *const usage[] = {
 	"fpdiff [options] A B",
+	"fpdiff --across KEY RUN",
 	"fpdiff --reruns REF1 [REF2...] -- RUN1 RUN2...",
 	"fpdiff --learn GOOD1 GOOD2 GOOD3... -o unstable.mask",
 	"fpdiff --tensors A[:NAME] B[:NAME]",
@@ -71,6 +74,17 @@ add_glob(struct select *s, const char *glob)
 	s->glob[s->nglobs++] = glob;
 }
 
+static int
+place_of(const struct opt_state *o)
+{
+	for (int i = 0; i < FP_PLACES; i++)
+		if (i >= FP_RANK && i <= FP_EP &&
+		    !strcmp(o->arg, fp_place_name[i]))
+			return i;
+	cli_usage("option %s: expected rank, dp, pp, tp or ep, found \"%s\"",
+	    o->name, o->arg);
+}
+
 static void
 take_option(struct settings *s, int id, const struct opt_state *o)
 {
@@ -94,6 +108,9 @@ take_option(struct settings *s, int id, const struct opt_state *o)
 		return;
 	case OPT_FIRST:
 		s->first = true;
+		return;
+	case OPT_ACROSS:
+		s->across = place_of(o);
 		return;
 	case OPT_RERUNS:
 		s->reruns = true;
@@ -128,8 +145,16 @@ add_name(const char ***list, size_t *n, const char *name)
 static void
 check(struct settings *s)
 {
-	if (s->reruns + s->tensors + s->learn > 1)
-		cli_usage("--reruns, --learn and --tensors exclude each other");
+	if (s->reruns + s->tensors + s->learn + (s->across >= 0) > 1)
+		cli_usage("--across, --reruns, --learn and --tensors exclude "
+			  "each other");
+	if (s->across >= 0 && s->nrefs + s->nruns != 1)
+		cli_usage("expected one run, found %zu", s->nrefs + s->nruns);
+	if (s->across >= 0) {
+		s->operand[0] = s->operand[1] =
+		    s->nrefs ? s->ref[0] : s->run[0];
+		return;
+	}
 	if (s->reruns && (!s->nrefs || !s->nruns))
 		cli_usage("expected references, then -- and at least one run");
 	if (s->learn && (s->nrefs < 2 || s->nruns))
@@ -161,6 +186,7 @@ parse(struct settings *s, int argc, char **argv)
 	int id;
 	s->window = ALIGN_WINDOW;
 	s->alpha = RERUNS_ALPHA;
+	s->across = -1;
 	opt_start(&o, options, argc, argv);
 	while ((id = opt_next(&o)) != OPT_END) {
 		if (id != OPT_OPERAND)
@@ -192,6 +218,8 @@ compare(struct report *r)
 {
 	if (r->s->tensors)
 		return tensors_compare(r);
+	if (r->s->across >= 0)
+		return across_compare(r);
 	if (r->s->reruns)
 		return reruns_compare(r);
 	return r->s->learn ? learn_compare(r) : compare_streams(r);

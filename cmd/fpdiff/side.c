@@ -31,7 +31,7 @@ struct side {
 	bool held;                /* `line` was read and not yet given out */
 	struct str line;
 	bool ended;
-	bool set;
+	bool set, replicated;
 	uint64_t part, warnings;
 	bool time_given;
 	int64_t time;
@@ -59,6 +59,12 @@ uint64_t
 side_part(const struct side *side)
 {
 	return side->part;
+}
+
+bool
+side_inputs_replicated(const struct side *side)
+{
+	return side->replicated;
 }
 
 struct str
@@ -124,6 +130,7 @@ take_head(struct side *side, const struct rec *rec)
 {
 	struct err e;
 	side->part++;
+	side->replicated = str_is(rec_text_of(rec, "inputs"), "replicated");
 	side->host.len = 0;
 	buf_str(&side->host, rec_text_of(rec, "host"));
 	side->set |= str_is(rec_text_of(rec, "order"), "set");
