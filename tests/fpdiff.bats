@@ -754,3 +754,40 @@ replicas() {
 	run -1 fpdiff --across rank a
 	[[ $output == *$'entity=rank:2\tcause=replica\tstep=2'*$'name=layers.1'* ]]
 }
+
+# ---- shards ---------------------------------------------------------------
+
+@test "fpdiff --combine says same for row and column shards of one tensor" {
+	# Two parts by rows, four by columns; the sums are made up so that both
+	# give 111, as the terms of one tensor would.
+	part() { # NAME SUM OFFSET SHAPE RANK
+		printf 'fp\tname=%s\tdtype=f32\tshape=%s\tbytes=1\thash=xxh3-128:%032x\trank=%s\tshardsum=xxh3-128:%032x\tunit=4\tglobal=32,32\toffset=%s\n' \
+			"$1" "$4" 7 "$5" "$2" "$3"
+	}
+	{ part w 100 0,0 16,32 0; part w 11 16,0 16,32 1; } | seal order=set >rows
+	{ part w 60 0,0 32,8 0; part w 40 0,8 32,8 1; part w 10 0,16 32,8 2
+	  part w 1 0,24 32,8 3; } | sed '3,4s/bytes=1/bytes=0/' |
+		seal order=set >cols
+	run -0 fpdiff --combine rows cols
+	[[ $output == *$'equal=1\tdifferent=0'* ]]
+	# A replica is counted once, one that differs is found.
+	{ part w 100 0,0 16,32 0; part w 100 0,0 16,32 2; part w 11 16,0 16,32 1; } |
+		seal order=set >rep
+	run -0 fpdiff --combine rep rows
+	{ part w 100 0,0 16,32 0; part w 101 0,0 16,32 2; part w 11 16,0 16,32 1; } |
+		seal order=set >rep
+	run -1 fpdiff --combine rep
+	[[ $output == *'note=replicas of one shard'* ]]
+	# Another sum is different; gaps, overlaps and cut units are not same.
+	{ part w 100 0,0 16,32 0; part w 12 16,0 16,32 1; } | seal order=set >x
+	run -1 fpdiff --combine rows x
+	part w 100 0,0 16,32 0 | seal order=set >x
+	run -3 --separate-stderr fpdiff --combine rows x
+	[[ $stderr == *"x: w: the shards leave gaps"* ]]
+	{ part w 100 0,0 16,32 0; part w 11 15,0 17,32 1; } | seal order=set >x
+	run -3 --separate-stderr fpdiff --combine rows x
+	[[ $stderr == *"shards overlap"* ]]
+	{ part w 100 0,0 32,6 0; part w 11 0,6 32,26 1; } | seal order=set >x
+	run -3 --separate-stderr fpdiff --combine rows x
+	[[ $stderr == *"the unit does not divide"* ]]
+}

@@ -27,7 +27,7 @@ struct settings {
 	const char *step; /* tables: the column that is the step */
 	const char *operand[2];
 	/* --reruns */
-	bool reruns, learn;
+	bool reruns, learn, combine;
 	int across; /* a place, or -1 */
 	double alpha;
 	const char **ref, **run;
@@ -66,6 +66,8 @@ struct entry {
 struct side;
 
 struct side *side_open(const struct settings *s, int which);
+/* Begins again with records made of what was read; borrows the text. */
+void side_over(struct side *side, struct str text);
 void side_close(struct side *side);
 const char *side_name(const struct side *side);
 /*
@@ -220,6 +222,8 @@ int set_compare(struct report *r, struct side *a, struct side *b);
 int reruns_compare(struct report *r);
 /* Good runs among themselves: learn.c. */
 int learn_compare(struct report *r);
+/* Shards added up, then as sets: combine.c. */
+int combine_compare(struct report *r);
 /* Replicas inside one run: across.c. */
 int across_compare(struct report *r);
 /* Data against data: tensors.c. */

@@ -17,6 +17,7 @@ enum {
 	OPT_WINDOW,
 	OPT_STEP,
 	OPT_ACROSS,
+	OPT_COMBINE,
 	OPT_RERUNS,
 	OPT_LEARN,
 	OPT_ALPHA,
@@ -26,6 +27,7 @@ enum {
 // clang-format off
 static const struct opt options[] = {
 	{ OPT_ACROSS, "across", "KEY", "replicas in one run: dp, rank, tp ..." },
+	{ OPT_COMBINE, "combine", NULL, "add shards up, compare layouts" },
 	{ OPT_RERUNS, "reruns", NULL, "references, then -- and reruns" },
 	{ OPT_LEARN, "learn", NULL, "make a mask of what good runs differ in" },
 	{ OPT_ALPHA, "alpha", "P", "reruns: chance of blame by luck (0.001)" },
@@ -44,6 +46,7 @@ static const struct opt options[] = {
 static const char *const usage[] = {
 	"fpdiff [options] A B",
 	"fpdiff --across KEY RUN",
+	"fpdiff --combine RUN1 [RUN2]",
 	"fpdiff --reruns REF1 [REF2...] -- RUN1 RUN2...",
 	"fpdiff --learn GOOD1 GOOD2 GOOD3... -o unstable.mask",
 	"fpdiff --tensors A[:NAME] B[:NAME]",
@@ -112,6 +115,9 @@ take_option(struct settings *s, int id, const struct opt_state *o)
 	case OPT_ACROSS:
 		s->across = place_of(o);
 		return;
+	case OPT_COMBINE:
+		s->combine = true;
+		return;
 	case OPT_RERUNS:
 		s->reruns = true;
 		return;
@@ -145,9 +151,11 @@ add_name(const char ***list, size_t *n, const char *name)
 static void
 check(struct settings *s)
 {
-	if (s->reruns + s->tensors + s->learn + (s->across >= 0) > 1)
-		cli_usage("--across, --reruns, --learn and --tensors exclude "
-			  "each other");
+	if (s->reruns + s->tensors + s->learn + s->combine + (s->across >= 0) >
+	    1)
+		cli_usage(
+		    "--across, --combine, --reruns, --learn and --tensors "
+		    "exclude each other");
 	if (s->across >= 0 && s->nrefs + s->nruns != 1)
 		cli_usage("expected one run, found %zu", s->nrefs + s->nruns);
 	if (s->across >= 0) {
@@ -168,6 +176,13 @@ check(struct settings *s)
 	if (s->reruns) {
 		s->operand[0] = s->ref[0];
 		s->operand[1] = s->run[0];
+		return;
+	}
+	if (s->combine && s->nrefs + s->nruns == 1) {
+		s->operand[0] = s->operand[1] =
+		    s->nrefs ? s->ref[0] : s->run[0];
+		if (!strcmp(s->operand[0], "-"))
+			cli_usage("one run is read twice: name a file");
 		return;
 	}
 	if (s->nrefs + s->nruns != 2)
@@ -220,6 +235,8 @@ compare(struct report *r)
 		return tensors_compare(r);
 	if (r->s->across >= 0)
 		return across_compare(r);
+	if (r->s->combine)
+		return combine_compare(r);
 	if (r->s->reruns)
 		return reruns_compare(r);
 	return r->s->learn ? learn_compare(r) : compare_streams(r);

@@ -569,6 +569,21 @@ side_open(const struct settings *s, int which)
 }
 
 void
+side_over(struct side *side, struct str text)
+{
+	struct err e;
+	struct src *src;
+	rec_in_close(side->in);
+	side->totals = (struct rec_totals){ 0 };
+	side->ended = side->held = false;
+	side->warnings = 0;
+	if (src_open_mem(&src, text.p, text.len, &e) ||
+	    rec_in_open(&side->in, src, &e))
+		cli_die_err(side->name, &e);
+	side->held = read_line(side, &side->line);
+}
+
+void
 side_close(struct side *side)
 {
 	if (!side)

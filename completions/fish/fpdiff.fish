@@ -1,5 +1,6 @@
 # fish completion for fpdiff(1), made from --help: make completions
 complete -c fpdiff -l across -x -d 'replicas in one run: dp, rank, tp ...'
+complete -c fpdiff -l combine -d 'add shards up, compare layouts'
 complete -c fpdiff -l reruns -d 'references, then -- and reruns'
 complete -c fpdiff -l learn -d 'make a mask of what good runs differ in'
 complete -c fpdiff -l alpha -x -d 'reruns: chance of blame by luck (0.001)'
