@@ -353,10 +353,14 @@ src_open_at(struct src **out, int dirfd, const char *name, const char *tmpdir,
 	if (!*name || strchr(name, '/') || !strcmp(name, ".") ||
 	    !strcmp(name, ".."))
 		return err_set(e, SE_EFORMAT, "not a plain file name");
-	/* Not blocking on a FIFO somebody put there; regular files ignore it.
-	 */
+	/* Somebody may have put a FIFO there: do not wait, do not read it. */
 	int fd =
 	    openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+	if (fd >= 0 && !fstat(fd, &st) && !S_ISREG(st.st_mode)) {
+		close(fd);
+		return err_set(e, SE_EINVAL, "not a regular file");
+	}
 	return open_owned(out, fd, tmpdir, flags, e);
 }
 
