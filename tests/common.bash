@@ -32,10 +32,11 @@ need_data() {
 	done
 }
 
-# Sanitizers change speed and memory: tests of either have nothing to say.
+# Sanitizers and coverage change speed, memory and symbols: tests of these have
+# nothing to say.
 skip_sanitized() {
 	case ${build##*/} in
-	asan | tsan) skip "not run: a ${build##*/} build" ;;
+	asan | tsan | cov) skip "not run: a ${build##*/} build" ;;
 	esac
 }
 
