@@ -479,6 +479,31 @@ read_two(struct exec *x, struct str la, struct str lb)
 			push(x, lane[i], i, &e[i]);
 }
 
+/*
+ * Behind an insertion every seq is another; the rest of the line is the same.
+ * False: it is not, or has to be looked at more closely.
+ */
+static bool
+read_shifted(struct exec *x, struct str la, struct str lb)
+{
+	struct entry a, b;
+	struct fp_u64 seq;
+	if (x->report->s->map || !twin_but_seq(la, lb, &seq))
+		return false;
+	int r = side_twin_entry(x->side[ALIGN_A], la, &a);
+	if (r < 0)
+		side_same_bad(x->side[ALIGN_B]);
+	if (r != 1)
+		return true;
+	size_t lane = lane_of(x, a.rank);
+	b = a;
+	b.seq = seq;
+	check_sequence(x, x->lane[lane], ALIGN_A, &a);
+	check_sequence(x, x->lane[lane], ALIGN_B, &b);
+	pair(x, x->lane[lane], &a, &b);
+	return true;
+}
+
 /* Both sides are in step: nothing is held back. */
 static void
 read_both(struct exec *x)
@@ -498,7 +523,8 @@ read_both(struct exec *x)
 	if (ga && gb && !x->report->s->map && str_same(la, lb)) {
 		read_twins(x, la);
 	} else if (ga && gb) {
-		read_two(x, la, lb);
+		if (!read_shifted(x, la, lb))
+			read_two(x, la, lb);
 	} else if (ga || gb) {
 		struct fp f;
 		struct entry e;

@@ -124,6 +124,9 @@ void twin_learn(struct twin *t, const struct rec *rec);
  */
 bool twin_fits(struct twin *t, struct str line, struct fp *f);
 
+/* Two lines equal but for the value of seq: *seq becomes that of b. */
+bool twin_but_seq(struct str a, struct str b, struct fp_u64 *seq);
+
 /* ---- report.c: what is printed ----------------------------------------- */
 
 enum diff_class {

@@ -184,3 +184,35 @@ twin_fits(struct twin *t, struct str line, struct fp *f)
 	}
 	return false;
 }
+
+/* ---- two lines that differ in seq alone -------------------------------- */
+
+static size_t
+common_prefix(struct str a, struct str b)
+{
+	size_t n = a.len < b.len ? a.len : b.len, i = 0;
+	while (i + 8 <= n && !memcmp(a.p + i, b.p + i, 8))
+		i += 8;
+	while (i < n && a.p[i] == b.p[i])
+		i++;
+	return i;
+}
+
+bool
+twin_but_seq(struct str a, struct str b, struct fp_u64 *seq)
+{
+	static const char key[] = "\tseq=";
+	size_t n = sizeof key - 1, i = common_prefix(a, b);
+	while (i && (i == a.len || a.p[i] != '\t'))
+		i--;
+	if (a.len - i < n || b.len - i < n || memcmp(a.p + i, key, n) ||
+	    memcmp(b.p + i, key, n))
+		return false;
+	struct str ra = { a.p + i + n, a.len - i - n }, va;
+	struct str rb = { b.p + i + n, b.len - i - n }, vb;
+	str_cut(&ra, '\t', &va);
+	str_cut(&rb, '\t', &vb);
+	seq->given = true;
+	return !ra.p == !rb.p && str_same(ra, rb) &&
+	       !num_u64(vb, 0, UINT64_MAX, &seq->v, NULL);
+}
