@@ -373,6 +373,7 @@ is_last_word(const struct job *j, int code)
 static void
 take_entries(struct worker *w, struct job *j, size_t from, size_t to)
 {
+	printer_forget(w->printer);
 	for (size_t i = from; i < to; i++) {
 		if (!is_work(j, i))
 			continue;

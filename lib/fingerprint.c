@@ -15,6 +15,7 @@ struct printer {
 	unsigned char *block;
 	struct buf text;
 	struct arena scratch; /* of a slice, until the next tensor */
+	struct tensor_ahead ahead;
 };
 
 int
@@ -128,6 +129,12 @@ apply_slice(struct printer *p, const struct tensor *t, struct tensor *view,
 	return 0;
 }
 
+void
+printer_forget(struct printer *p)
+{
+	p->ahead.src = NULL;
+}
+
 int
 printer_take(struct printer *p, struct tensor *t, struct arena *a,
     struct fingerprint *out, struct err *e)
@@ -151,7 +158,8 @@ printer_take(struct printer *p, struct tensor *t, struct arena *a,
 			return r;
 	}
 	digest_start(p->digest, read);
-	r = tensor_blocks(read, p->block, BLOCK, take_block, p, e);
+	r = tensor_blocks_ahead(
+	    read, &p->ahead, p->block, BLOCK, take_block, p, e);
 	if (r)
 		return r;
 	t->flags |= read->flags & TENSOR_BADBOOL;

@@ -49,6 +49,8 @@ struct printer;
 int printer_new(
     struct printer **out, const struct fingerprint_how *how, struct err *e);
 void printer_free(struct printer *p);
+/* Before a source is closed: what was read ahead of it is dropped. */
+void printer_forget(struct printer *p);
 
 /*
  * Reads t once. *out points into the arena, which only this thread uses. Fails

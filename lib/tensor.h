@@ -210,6 +210,23 @@ int tensor_blocks(struct tensor *t, void *buf, size_t len, tensor_block *block,
     void *user, struct err *e);
 
 /*
+ * Bytes read ahead, for many small tensors that lie near each other: one read
+ * of the source serves them all. One per thread; zeroed it is empty. Empty it
+ * before a source that it may hold is closed.
+ */
+#define TENSOR_AHEAD (16u << 10)
+struct tensor_ahead {
+	const struct src *src;
+	uint64_t off;
+	size_t len;
+	unsigned char bytes[TENSOR_AHEAD];
+};
+
+/* tensor_blocks through such a window, for tensors small enough to gain. */
+int tensor_blocks_ahead(struct tensor *t, struct tensor_ahead *w, void *buf,
+    size_t len, tensor_block *block, void *user, struct err *e);
+
+/*
  * Is the directory a distributed checkpoint of PyTorch? 1: yes, open its
  * ".metadata" with hints->dirfd; it speaks for the data files. 0: no.
  * SE_ETRUNC: data files without .metadata, so the save did not finish.

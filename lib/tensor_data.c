@@ -712,3 +712,36 @@ tensor_blocks(struct tensor *t, void *buf, size_t len, tensor_block *block,
 		return plain_blocks(t, buf, len, block, user, e);
 	return strided_blocks(t, &g, len, block, user, e);
 }
+
+/* Is it all in the window, perhaps after filling it from there on? */
+static bool
+ahead_has(struct tensor_ahead *w, const struct tensor *t)
+{
+	uint64_t skip = t->off - w->off;
+	bool near = w->src == t->src && t->off >= w->off;
+	if (near && skip <= w->len && t->bytes <= w->len - skip)
+		return true;
+	w->src = NULL;
+	if (src_read_some(
+		t->src, t->off, w->bytes, sizeof w->bytes, &w->len, NULL))
+		return false;
+	w->src = t->src;
+	w->off = t->off;
+	return t->bytes <= w->len;
+}
+
+int
+tensor_blocks_ahead(struct tensor *t, struct tensor_ahead *w, void *buf,
+    size_t len, tensor_block *block, void *user, struct err *e)
+{
+	const unsigned odd = TENSOR_SCALAR | TENSOR_OPENEND;
+	bool small = t->dtype && !(t->flags & odd) && !t->stride && !t->read &&
+		     t->bytes && t->bytes <= TENSOR_AHEAD / 4 &&
+		     t->bytes <= len && src_is_seekable(t->src);
+	/* What cannot be had from the window fails in the usual words. */
+	if (!small || !ahead_has(w, t))
+		return tensor_blocks(t, buf, len, block, user, e);
+	memcpy(buf, w->bytes + (t->off - w->off), (size_t)t->bytes);
+	transform(t, buf, (size_t)t->bytes);
+	return block(user, buf, (size_t)t->bytes, e);
+}
