@@ -22,6 +22,7 @@ BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
+PYTHONDIR ?= $(LIBDIR)/python3/dist-packages
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 # The layers of lib/, lowest first. A file includes headers of its own layer
@@ -230,6 +231,7 @@ INSTALL = $(foreach c,$(COMMANDS),$(BUILD)/$(c):$(BINDIR)/$(c)) \
 		completions/fish/$(c).fish:$(FISHDIR)/$(c).fish) \
 	$(foreach s,$(STACKS),$(s):$(STACKDIR)/$(notdir $(s))) \
 	lib/straightedge.h:$(INCLUDEDIR)/straightedge.h \
+	lib/python/straightedge.py:$(PYTHONDIR)/straightedge.py \
 	$(BUILD)/libstraightedge.a:$(LIBDIR)/libstraightedge.a \
 	$(BUILD)/libstraightedge.so:$(LIBDIR)/$(SONAME) \
 	$(BUILD)/straightedge.pc:$(LIBDIR)/pkgconfig/straightedge.pc

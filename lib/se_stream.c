@@ -41,7 +41,7 @@ struct se_stream {
 	struct rec_out *out;
 	struct buf queue;
 	bool woken; /* the thread was told of this queue */
-	uint64_t limit, dropped, lost;
+	uint64_t limit, dropped, lost, seq;
 	struct err failure;
 	/* constant */
 	char *rank, *hash;
@@ -329,10 +329,11 @@ take_place(
 }
 
 static int
-put_record(struct se_stream *s, const struct fp *f)
+put_record(struct se_stream *s, struct fp *f)
 {
 	if (!lock_for_record(s))
 		return 1;
+	f->seq = (struct fp_u64){ true, ++s->seq };
 	fp_write(s->out, f);
 	unlock_after_record(s);
 	return 0;

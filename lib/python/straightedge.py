@@ -57,9 +57,8 @@ _ERRORS = {-1: "input or output failed", -5: "not supported",
 def _load():
     """The library beside this file: installed, or in a source tree."""
     here = os.path.dirname(os.path.abspath(__file__))
-    names = [os.path.join(here, "..", "libstraightedge.so.0"),
+    names = [os.path.join(here, "..", "..", "libstraightedge.so.0"),
              os.path.join(here, "..", "..", "build", "libstraightedge.so"),
-             os.path.join(here, "..", "..", "libstraightedge.so.0"),
              "libstraightedge.so.0"]
     for name in names:
         if "/" not in name or os.path.exists(name):
@@ -68,7 +67,7 @@ def _load():
             except OSError:
                 continue
     raise ImportError("straightedge: libstraightedge.so.0 is not beside this "
-                      "file and not in the loader's path")
+                      "file (build/ or ../..) and not in the loader's path")
 
 
 _lib = _load()
@@ -223,12 +222,12 @@ def _switches():
 
 
 def _rank():
-    """The rank from torch.distributed, or None outside of it."""
+    """The rank from torch.distributed, else what its launcher set, or None."""
     torch = sys.modules.get("torch")
     dist = getattr(torch, "distributed", None)
     if dist and dist.is_available() and dist.is_initialized():
         return str(dist.get_rank())
-    return None
+    return os.environ.get("RANK")
 
 
 # ---- the recorder -----------------------------------------------------------

@@ -91,6 +91,7 @@ test_stream(unsigned flags, int n)
 {
 	struct se_reader *r;
 	int fps = 0, scalars = 0, got;
+	char seq[20];
 	write_stream(flags, n);
 	CHECK(!se_reader_open(&r, path));
 	while ((got = se_reader_next(r)) == 1) {
@@ -102,6 +103,8 @@ test_stream(unsigned flags, int n)
 			CHECK(value_is(r, "shape", "1,3"));
 			CHECK(value_is(r, "rank", "3"));
 			CHECK(value_is(r, "step", "7"));
+			snprintf(seq, sizeof seq, "%d", fps);
+			CHECK(value_is(r, "seq", seq));
 			CHECK(value_is(r, "hash",
 			    "xxh3-128:"
 			    "06b05ab6733a618578af5f94892f3950"));
