@@ -151,8 +151,8 @@ python_with() {
 	# 4 parameters with 3 state values each after the step.
 	[[ $(grep -c '^fp	' run.0.fp) == $((3 * (6 + 4 + 7 + 16))) ]]
 	[[ $(grep -c '	step=2	' run.0.fp) == $((6 + 4 + 7 + 16)) ]]
-	grep '	step=1	' run.0.fp | sed -n '1p' | grep -q 'name=0	.*	io=in$'
-	grep '	step=1	' run.0.fp | tail -n 1 | grep -q 'phase=opt	io=param$'
+	grep '	step=1	' run.0.fp | sed -n '1p' | grep -q 'name=0	.*	io=in	'
+	grep '	step=1	' run.0.fp | tail -n 1 | grep -q 'phase=opt	io=param	'
 	# A script that calls no module records nothing, and says so.
 	echo 'print(1)' >nothing.py
 	run -1 $python -m straightedge -o none.fp nothing.py
