@@ -1,0 +1,22 @@
+/*
+ * The Chrome trace event format and Kineto's dialect of it: object form, array
+ * form, unterminated, one event a line.
+ */
+#ifndef CHROME_H
+#define CHROME_H
+
+#include "reader.h"
+
+extern const struct format chrome_format;
+
+/*
+ * Takes one event apart: `p` is an object of `len` bytes whose span is `s`.
+ * 0, or SE_EFORMAT with a message.
+ */
+int chrome_event(const struct json_span *s, const char *p, size_t len,
+    struct event *ev, struct err *e);
+
+/* What a member beside traceEvents says: base time, rank, losses. */
+void chrome_member(struct trace_info *info, struct str key, struct str value);
+
+#endif

@@ -1,0 +1,108 @@
+/* When is a slice slow? See detect.h. */
+#include "detect.h"
+
+#include <math.h>
+
+const char *const why_name[WHY_COUNT] = {
+	[WHY_NONE] = "none",
+	[WHY_SLOW] = "slow",
+	[WHY_COLD] = "cold",
+	[WHY_TAIL] = "tail",
+	[WHY_SLO] = "slo",
+	[WHY_BASELINE] = "baseline",
+	[WHY_COST] = "cost",
+	[WHY_FAST] = "fast",
+	[WHY_GAP] = "gap",
+	[WHY_PEER] = "peer",
+	[WHY_RATE] = "rate",
+	[WHY_AUDIT] = "audit",
+};
+
+static int64_t
+max(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* Quantiles are below 2^52: no product here can overflow. */
+static int
+by_quantiles(const struct detect *d, const struct key *k,
+    const struct quantiles *q, int64_t ns, int64_t *t)
+{
+	if (q->n == 0)
+		return WHY_NONE;
+	if (q->n < DETECT_COLD - 1) {
+		*t = max(3 * q->q50, q->q50 + d->floor);
+		return ns > *t ? WHY_COLD : WHY_NONE;
+	}
+	*t = max(max(q->q999 * 3 / 2, 2 * q->q50), q->q50 + d->floor);
+	if (ns > *t)
+		return WHY_SLOW;
+	if (k->cls == CLASS_PLAIN && !d->sensitive)
+		return WHY_NONE;
+	*t = 2 * q->q99 + d->floor;
+	return ns > *t ? WHY_TAIL : WHY_NONE;
+}
+
+int
+detect_slice(const struct detect *d, const struct key *k,
+    const struct quantiles *q, int64_t ns, int64_t *t)
+{
+	*t = k->slo ? k->slo : k->cls == CLASS_STEP ? d->slo : 0;
+	if (*t && ns > *t)
+		return WHY_SLO;
+	if (k->fixed) {
+		*t = k->fixed_t;
+		return ns > *t ? WHY_BASELINE : WHY_NONE;
+	}
+	if (k->cls == CLASS_PLAIN && !d->plain)
+		return WHY_NONE;
+	int why = by_quantiles(d, k, q, ns, t);
+	if (why || !d->fast || q->n < DETECT_COLD || q->q50 < d->floor)
+		return why;
+	*t = q->q50 / 3;
+	return ns < *t ? WHY_FAST : WHY_NONE;
+}
+
+uint32_t
+opening_percent(const struct opening *o)
+{
+	if (o->threshold <= 0)
+		return UINT32_MAX;
+	double p = 100.0 * (double)o->value / (double)o->threshold;
+	return p >= (double)UINT32_MAX ? UINT32_MAX : (uint32_t)p;
+}
+
+double
+detect_expected(const struct keys *k)
+{
+	double e = 0;
+	for (uint32_t i = 1; i < k->n; i++) {
+		const struct key *key = &k->key[i];
+		uint32_t ppm =
+		    key->cls == CLASS_PLAIN ? BASE_PLAIN_PPM : BASE_SYNC_PPM;
+		if (key->slices < DETECT_COLD)
+			ppm = BASE_COLD_PPM;
+		e += (double)key->slices * ppm / 1e6;
+	}
+	return e;
+}
+
+/*
+ * Sums the terms up to 99.9 %. For large means the normal approximation with
+ * z = 3.09 and a continuity correction; its error there is below 1 %.
+ */
+uint64_t
+poisson_limit(double mean)
+{
+	if (mean > 500)
+		return (uint64_t)(mean + 3.0902 * sqrt(mean) + 1);
+	double term = exp(-mean), sum = term;
+	uint64_t k = 0;
+	while (sum < 0.999 && k < 2000) {
+		k++;
+		term *= mean / (double)k;
+		sum += term;
+	}
+	return k;
+}
