@@ -39,7 +39,7 @@ DOMAIN = align align_lanes dump fingerprint fp mask profile rec rec_out reruns \
 API = se_fingerprint se_record se_stream
 CLI = cli opt progress
 
-COMMANDS = fpdiff fpdump rcacompose
+COMMANDS = fpdiff fpdump rcacompose tracegate
 
 # Tests (unit programs and bats files) that run threads, for `make tsan`.
 THREADED = abi api fpdump

@@ -53,7 +53,8 @@ static const struct schema_key diff_keys[] = {
 
 static const struct schema_key finding_keys[] = {
 	REQ("entity", KEY_TEXT), REQ("result", KEY_TEXT), T("reason"),
-	T("by"), T("evidence"), T("need"), T("members"), T("note"),
+	T("by"), T("evidence"), T("need"), T("members"), T("name"), I("occ"),
+	TM("late"), TM("from"), TM("until"), F("coverage"), T("note"),
 	T("incident"), END,
 };
 
@@ -69,8 +70,9 @@ static const struct schema_key verdict_keys[] = {
 	PLACE, T("name"), I("prefix"), T("a"), T("b"), I("compared"),
 	I("equal"), I("different"), I("unmatched"), I("incomparable"),
 	I("masked"), T("incident"), T("members"), I("candidates"),
-	I("unobserved"), T("supersedes"), T("final"), I("bad"), I("lost"),
-	I("skipped"), I("altered"), END,
+	I("unobserved"), T("supersedes"), T("final"), F("coverage"),
+	I("openings"), F("expected"), I("windows"), I("events"), I("bytes"),
+	F("kept"), I("bad"), I("lost"), I("skipped"), I("altered"), END,
 };
 
 static const struct schema_key count_keys[] = {
@@ -159,6 +161,49 @@ static const struct schema_key flip_keys[] = {
 	T("a"), T("b"), T("note"), END,
 };
 
+static const struct schema_key ev_keys[] = {
+	REQ("ts", KEY_TIME), TM("dur"), T("host"), T("rank"), T("proc"),
+	T("thread"), T("kind"), REQ("name", KEY_TEXT), T("corr"), T("step"),
+	T("ph"), END,
+};
+
+static const struct schema_key window_keys[] = {
+	REQ("entity", KEY_TEXT), REQ("from", KEY_TIME), REQ("until", KEY_TIME),
+	T("reason"), T("name"), TM("at"), TM("dur"), TM("threshold"),
+	F("ratio"), I("openings"), I("events"), I("bytes"), T("note"), END,
+};
+
+static const struct schema_key open_keys[] = {
+	REQ("at", KEY_TIME), TM("dur"), T("reason"), T("name"), T("kind"),
+	T("proc"), T("thread"), TM("threshold"), F("ratio"), END,
+};
+
+/* Time on a critical path, by lane and name. */
+static const struct schema_key blame_keys[] = {
+	REQ("class", KEY_TEXT), T("rank"), T("proc"), T("thread"), T("name"),
+	REQ("dur", KEY_TIME), F("share"), I("n"), T("note"), END,
+};
+
+static const struct schema_key clock_keys[] = {
+	REQ("rank", KEY_TEXT), TM("offset"), TM("uncertainty"), I("n"),
+	T("reason"), END,
+};
+
+static const struct schema_key shift_keys[] = {
+	T("name"), T("kind"), TM("at"), TM("from"), TM("until"), T("reason"),
+	END,
+};
+
+static const struct schema_key base_keys[] = {
+	REQ("name", KEY_TEXT), T("kind"), REQ("n", KEY_INT), TM("median"),
+	TM("p99"), TM("p999"), REQ("threshold", KEY_TIME), END,
+};
+
+static const struct schema_key control_keys[] = {
+	REQ("action", KEY_TEXT), TM("at"), TM("asked"), TM("acked"), TM("off"),
+	T("result"), T("reason"), T("note"), END,
+};
+
 const struct schema_type schema_types[] = {
 	{ "head", head_keys },
 	{ "fp", fp_keys },
@@ -184,6 +229,14 @@ const struct schema_type schema_types[] = {
 	{ "flip", flip_keys },
 	{ "warning", warning_keys },
 	{ "case", case_keys },
+	{ "ev", ev_keys },
+	{ "window", window_keys },
+	{ "open", open_keys },
+	{ "blame", blame_keys },
+	{ "clock", clock_keys },
+	{ "shift", shift_keys },
+	{ "base", base_keys },
+	{ "control", control_keys },
 	{ "verdict", verdict_keys },
 	{ "end", end_keys },
 	END,

@@ -26,14 +26,14 @@ struct chrome {
 	bool resync; /* behind something broken: look for an event */
 	bool shut;   /* the array was closed */
 	bool events; /* an array of events was seen */
-	struct json_span span;
+	struct scan_span span;
 };
 
 /* ---- one event ---------------------------------------------------------- */
 
 /* Where the walk over the members of an event stands. */
 struct walk {
-	const struct json_span *s;
+	const struct scan_span *s;
 	const char *p, *end; /* of the event, end is its closing brace */
 	uint32_t quote;      /* index of the next quote */
 	uint32_t child;      /* index of the next inner object */
@@ -42,7 +42,7 @@ struct walk {
 static const char *
 space(const char *p)
 {
-	while (json_space(*p))
+	while (scan_space(*p))
 		p++;
 	return p;
 }
@@ -52,7 +52,7 @@ static const char *
 pass_array(struct walk *w, const char *v)
 {
 	struct str text;
-	const char *q = json_value(v, w->end, &text);
+	const char *q = scan_value(v, w->end, &text);
 	if (!q)
 		return NULL;
 	uint32_t off = (uint32_t)(q - w->p);
@@ -67,7 +67,7 @@ pass_array(struct walk *w, const char *v)
 static const char *
 pass_value(struct walk *w, const char *v, struct str *value)
 {
-	const struct json_span *s = w->s;
+	const struct scan_span *s = w->s;
 	const char *q = v;
 	switch (*v) {
 	case '"':
@@ -90,7 +90,7 @@ pass_value(struct walk *w, const char *v, struct str *value)
 			return NULL;
 		break;
 	default:
-		while (!json_space(*q) && *q != ',' && q < w->end)
+		while (!scan_space(*q) && *q != ',' && q < w->end)
 			q++;
 		if (q == v)
 			return NULL;
@@ -103,7 +103,7 @@ static int
 take_time(struct str v, int64_t *to, struct event *ev, int flag, struct err *e)
 {
 	bool cut = false;
-	if (!json_time(v, 1000, to, &cut))
+	if (!scan_time(v, 1000, to, &cut))
 		return err_set(e, SE_EFORMAT,
 		    "%s: expected microseconds that fit 64 bits of "
 		    "nanoseconds, found \"%.*s\"",
@@ -156,6 +156,8 @@ check_event(struct event *ev, struct err *e)
 		return err_set(e, SE_EFORMAT, "event without ph");
 	if (!(ev->flags & EVENT_HAS_TS) && ev->ph != 'M')
 		return err_set(e, SE_EFORMAT, "event without ts");
+	if (ev->ph == 'X' && !(ev->flags & EVENT_HAS_DUR))
+		return err_set(e, SE_EFORMAT, "complete event without dur");
 	if (ev->dur < 0)
 		return err_set(
 		    e, SE_EFORMAT, "negative dur %" PRId64 " ns", ev->dur);
@@ -169,7 +171,7 @@ check_event(struct event *ev, struct err *e)
 }
 
 int
-chrome_event(const struct json_span *s, const char *p, size_t len,
+chrome_event(const struct scan_span *s, const char *p, size_t len,
     struct event *ev, struct err *e)
 {
 	struct walk w = { s, p, p + len - 1, 0, 0 };
@@ -237,7 +239,7 @@ take_log(struct trace_info *info, struct str lines)
 	const char *at = lines.p + 1;
 	struct str line;
 	bool string;
-	while (json_element(lines, &at, &line, &string))
+	while (scan_element(lines, &at, &line, &string))
 		for (size_t i = 0; i < sizeof losses / sizeof *losses; i++)
 			if (!num_add(info->lost, number_behind(line, losses[i]),
 				&info->lost))
@@ -250,7 +252,7 @@ chrome_member(struct trace_info *info, struct str key, struct str value)
 	if (str_is(key, "baseTimeNanoseconds")) {
 		num_i64(value, 0, INT64_MAX, &info->base_ns, NULL);
 	} else if (str_is(key, "distributedInfo") && str_starts(value, "{")) {
-		struct str rank = json_get(value, "rank");
+		struct str rank = scan_get(value, "rank");
 		num_i64(rank, 0, INT32_MAX, &info->rank, NULL);
 	} else if (str_is(key, "deviceProperties") ||
 		   str_is(key, "schemaVersion")) {
@@ -267,7 +269,7 @@ keep_member(struct reader *r, struct str text)
 {
 	struct chrome *c = r->state;
 	struct buf *to = c->at == AT_HEAD ? &r->info.head : &r->info.tail;
-	if (to->len + text.len > HEAD_MAX || !json_valid(text)) {
+	if (to->len + text.len > HEAD_MAX || !scan_valid(text)) {
 		/* Without its key: the output must stay a valid trace. */
 		return;
 	}
@@ -298,9 +300,9 @@ find_event(struct feed *f)
 	const char *p = from;
 	while ((p = memchr(p, '{', (size_t)(end - p)))) {
 		const char *q = p + 1, *before = p;
-		while (q < end && json_space(*q))
+		while (q < end && scan_space(*q))
 			q++;
-		while (before > from && json_space(before[-1]))
+		while (before > from && scan_space(before[-1]))
 			before--;
 		/* Behind a comma, a bracket, or first on its line. */
 		bool first = before == from || before[-1] == ',' ||
@@ -326,10 +328,10 @@ need_more(struct reader *r, struct err *e)
 {
 	struct feed *f = &r->feed;
 	struct chrome *c = r->state;
-	if (feed_left(f) >= JSON_OBJECT_MAX) {
+	if (feed_left(f) >= SCAN_OBJECT_MAX) {
 		reader_bad(r, SE_ELIMIT,
 		    "offset %" PRIu64 ": event of more than %d bytes", f->off,
-		    JSON_OBJECT_MAX);
+		    SCAN_OBJECT_MAX);
 		feed_skip(f, 1);
 		c->resync = true;
 		return READ_EVENT;
@@ -349,7 +351,7 @@ static bool
 is_empty(struct str object)
 {
 	const char *p = object.p + 1;
-	while (json_space(*p))
+	while (scan_space(*p))
 		p++;
 	return *p == '}';
 }
@@ -362,8 +364,8 @@ front_event(struct reader *r, struct event *ev, struct err *e)
 	struct chrome *c = r->state;
 	const char *p = f->buf + f->at;
 	size_t left = feed_left(f);
-	long n = json_object(
-	    &c->span, p, left < JSON_OBJECT_MAX ? left : JSON_OBJECT_MAX);
+	long n = scan_object(
+	    &c->span, p, left < SCAN_OBJECT_MAX ? left : SCAN_OBJECT_MAX);
 	ev->ph = 0;
 	if (n == 0)
 		return need_more(r, e);
@@ -404,7 +406,7 @@ between(struct reader *r, struct event *ev, struct err *e)
 	for (;;) {
 		const char *p = f->buf + f->at, *end = f->buf + f->end;
 		const char *q = p;
-		while (q < end && (json_space(*q) || *q == ','))
+		while (q < end && (scan_space(*q) || *q == ','))
 			q++;
 		feed_skip(f, (size_t)(q - p));
 		if (q == end) {
@@ -441,19 +443,19 @@ whole_member(struct feed *f, struct str *key, size_t *len, struct str *value,
 {
 	for (;;) {
 		const char *p = f->buf + f->at, *end = f->buf + f->end;
-		const char *q = json_value(p, end, key);
+		const char *q = scan_value(p, end, key);
 		const char *v = q;
-		while (v && v < end && json_space(*v))
+		while (v && v < end && scan_space(*v))
 			v++;
 		if (v && v < end && *v++ == ':') {
-			while (v < end && json_space(*v))
+			while (v < end && scan_space(*v))
 				v++;
 			*events = v < end && *v == '[' &&
 				  str_is(*key, "\"traceEvents\"");
 			*len = (size_t)(v - p);
 			if (*events)
 				return FEED_MORE;
-			q = json_value(v, end, value);
+			q = scan_value(v, end, value);
 			/* A literal may go on behind the window. */
 			if (q && (q < end || f->eof)) {
 				*len = (size_t)(q - p);
@@ -517,7 +519,7 @@ members(struct reader *r, struct err *e)
 	if (n != FEED_MORE)
 		return torn_object(r, n);
 	char first = f->buf[f->at];
-	if (json_space(first) || first == ',') {
+	if (scan_space(first) || first == ',') {
 		feed_skip(f, 1);
 		return READ_EVENT;
 	}
@@ -549,9 +551,8 @@ members(struct reader *r, struct err *e)
 	return READ_EVENT;
 }
 
-/* Keys of an event: then this is no object around events. */
-static bool
-is_event_key(struct str key)
+bool
+chrome_event_key(struct str key)
 {
 	static const char *const keys[] = { "\"ph\"", "\"ts\"", "\"name\"",
 		"\"pid\"", "\"tid\"", "\"cat\"", "\"dur\"", "\"args\"",
@@ -573,9 +574,9 @@ stands_alone(struct feed *f, bool *alone, struct err *e)
 		int n = feed_need(f, want, e);
 		const char *p = f->buf + f->at + 1, *end = f->buf + f->end;
 		struct str key;
-		const char *q = json_value(p, end, &key);
+		const char *q = scan_value(p, end, &key);
 		if (q || n != FEED_MORE || feed_left(f) > HEAD_MAX) {
-			*alone = q && is_event_key(key);
+			*alone = q && chrome_event_key(key);
 			return n == FEED_END ? FEED_MORE : n;
 		}
 	}
@@ -599,7 +600,7 @@ start(struct reader *r, struct err *e)
 			    e, SE_ETRUNC, "no trace: nothing but white space");
 		if (n != FEED_MORE)
 			return n;
-		if (!json_space(f->buf[f->at]))
+		if (!scan_space(f->buf[f->at]))
 			break;
 		feed_skip(f, 1);
 	}
@@ -630,7 +631,7 @@ finish(struct reader *r, struct err *e)
 	struct feed *f = &r->feed;
 	struct chrome *c = r->state;
 	for (;;) {
-		while (feed_left(f) && json_space(f->buf[f->at]))
+		while (feed_left(f) && scan_space(f->buf[f->at]))
 			feed_skip(f, 1);
 		if (feed_left(f)) {
 			reader_bad(r, SE_EFORMAT,
@@ -663,7 +664,7 @@ static int
 chrome_probe(const char *p, size_t len)
 {
 	size_t i = len >= 3 && !memcmp(p, "\xef\xbb\xbf", 3) ? 3 : 0;
-	while (i < len && json_space(p[i]))
+	while (i < len && scan_space(p[i]))
 		i++;
 	if (i == len)
 		return 1;
@@ -678,7 +679,7 @@ chrome_open(struct reader *r, struct err *e)
 		return err_mem(e);
 	r->state = c;
 	c->span.quote =
-	    malloc(sizeof *c->span.quote * (JSON_OBJECT_MAX + JSON_SLACK));
+	    malloc(sizeof *c->span.quote * (SCAN_OBJECT_MAX + SCAN_SLACK));
 	return c->span.quote ? 0 : err_mem(e);
 }
 

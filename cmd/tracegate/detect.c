@@ -73,36 +73,51 @@ opening_percent(const struct opening *o)
 	return p >= (double)UINT32_MAX ? UINT32_MAX : (uint32_t)p;
 }
 
+static double
+key_expected(const struct key *k)
+{
+	uint32_t ppm = k->cls == CLASS_PLAIN ? BASE_PLAIN_PPM : BASE_SYNC_PPM;
+	double cold = k->slices < DETECT_COLD ? (double)k->slices : DETECT_COLD;
+	return (cold * BASE_COLD_PPM + ((double)k->slices - cold) * ppm) / 1e6;
+}
+
 double
 detect_expected(const struct keys *k)
 {
 	double e = 0;
-	for (uint32_t i = 1; i < k->n; i++) {
-		const struct key *key = &k->key[i];
-		uint32_t ppm =
-		    key->cls == CLASS_PLAIN ? BASE_PLAIN_PPM : BASE_SYNC_PPM;
-		if (key->slices < DETECT_COLD)
-			ppm = BASE_COLD_PPM;
-		e += (double)key->slices * ppm / 1e6;
-	}
+	for (uint32_t i = 1; i < k->n; i++)
+		e += key_expected(&k->key[i]);
 	return e;
 }
 
 /*
- * Sums the terms up to 99.9 %. For large means the normal approximation with
- * z = 3.09 and a continuity correction; its error there is below 1 %.
+ * Sums the terms. For large means the normal approximation with z = 4, which
+ * is beyond any level asked for here.
  */
 uint64_t
-poisson_limit(double mean)
+poisson_limit(double mean, double alpha)
 {
 	if (mean > 500)
-		return (uint64_t)(mean + 3.0902 * sqrt(mean) + 1);
+		return (uint64_t)(mean + 4 * sqrt(mean) + 1);
 	double term = exp(-mean), sum = term;
 	uint64_t k = 0;
-	while (sum < 0.999 && k < 2000) {
+	while (sum < 1 - alpha && k < 2000) {
 		k++;
 		term *= mean / (double)k;
 		sum += term;
 	}
 	return k;
+}
+
+uint32_t
+detect_many(const struct keys *k)
+{
+	uint32_t tested = 0;
+	for (uint32_t i = 1; i < k->n; i++)
+		tested += k->key[i].slices > 0;
+	for (uint32_t i = 1; i < k->n; i++)
+		if (k->key[i].opened > poisson_limit(key_expected(&k->key[i]),
+					   0.001 / (double)tested))
+			return i;
+	return KEY_OVERFLOW;
 }

@@ -15,9 +15,9 @@ enum {
 	DETECT_EVERY = 64, /* live: samples between recomputations */
 	DETECT_HUGE = 10,  /* times the threshold: an anomaly on its own */
 	/* Stated base rates: openings per million tested on healthy data. */
-	BASE_SYNC_PPM = 300, /* sync points and steps */
-	BASE_PLAIN_PPM = 200,
-	BASE_COLD_PPM = 5000, /* keys with few samples */
+	BASE_SYNC_PPM = 600, /* sync points and steps */
+	BASE_PLAIN_PPM = 400,
+	BASE_COLD_PPM = 5000, /* among the first DETECT_COLD of a key */
 };
 
 enum why {
@@ -62,7 +62,12 @@ int detect_slice(const struct detect *d, const struct key *k,
 
 /* The expected number of openings among what was tested. */
 double detect_expected(const struct keys *k);
-/* Largest count that a Poisson process of this mean exceeds in < 1 of 1000. */
-uint64_t poisson_limit(double mean);
+/* The smallest count that a Poisson variable exceeds with less than `alpha`. */
+uint64_t poisson_limit(double mean, double alpha);
+/*
+ * The first key that opened more often than its base rate explains, at a
+ * level of 1 in 1000 over all keys; KEY_OVERFLOW if none.
+ */
+uint32_t detect_many(const struct keys *k);
 
 #endif

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json.h"
+#include "scan.h"
 
 enum {
 	CHUNK = 256 << 10, /* read at a time: half of a second-level cache */
@@ -18,7 +18,7 @@ feed_open(struct feed *f, struct src *src, struct err *e)
 {
 	*f = (struct feed){ .src = src, .fd = -1, .idle_ms = -1 };
 	f->cap = 2 * CHUNK;
-	f->buf = malloc(f->cap + JSON_SLACK);
+	f->buf = malloc(f->cap + SCAN_SLACK);
 	if (!f->buf)
 		return err_mem(e);
 	return 0;
@@ -43,7 +43,7 @@ make_room(struct feed *f, struct err *e)
 	}
 	if (f->cap - f->end >= CHUNK)
 		return 0;
-	char *p = realloc(f->buf, f->cap * 2 + JSON_SLACK);
+	char *p = realloc(f->buf, f->cap * 2 + SCAN_SLACK);
 	if (!p)
 		return err_mem(e);
 	f->buf = p;
@@ -92,7 +92,7 @@ feed_more(struct feed *f, struct err *e)
 		return r;
 	}
 	f->end += got;
-	memset(f->buf + f->end, 0, JSON_SLACK);
+	memset(f->buf + f->end, 0, SCAN_SLACK);
 	f->eof = got == 0;
 	return got ? FEED_MORE : FEED_END;
 }

@@ -16,10 +16,10 @@ hist_top(uint32_t b)
 }
 
 void
-hist_add(struct hist *h, int64_t ns, int roll)
+hist_add(struct hist *h, int64_t ns, uint32_t half)
 {
 	h->cur[hist_bucket(ns)]++;
-	if (++h->ncur < HIST_HALF || !roll)
+	if (++h->ncur < half || !half)
 		return;
 	memcpy(h->prev, h->cur, sizeof h->prev);
 	h->nprev = h->ncur;

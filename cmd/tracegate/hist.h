@@ -40,8 +40,8 @@ hist_bucket(int64_t ns)
 /* The largest value of a bucket. */
 int64_t hist_top(uint32_t bucket);
 
-/* `roll`: forget what is older than two halves (live input). */
-void hist_add(struct hist *h, int64_t ns, int roll);
+/* `half`: samples until the older half is forgotten; 0: never. */
+void hist_add(struct hist *h, int64_t ns, uint32_t half);
 void hist_quantiles(const struct hist *h, struct quantiles *q);
 
 /*

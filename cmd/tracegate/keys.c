@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli.h"
+#include "glob.h"
 #include "hash.h"
 
 /* ---- presets ------------------------------------------------------------ */
@@ -105,31 +106,6 @@ sync_preset(const char *names, struct sync_rule **rule, size_t *n)
 	return true;
 }
 
-/* Backtracks to the last star only: linear times the number of stars. */
-bool
-glob_match(const char *glob, struct str text)
-{
-	const char *star = NULL;
-	size_t i = 0, back = 0;
-	while (i < text.len) {
-		if (*glob == '*') {
-			star = ++glob;
-			back = i;
-		} else if (*glob && (*glob == '?' || *glob == text.p[i])) {
-			glob++;
-			i++;
-		} else if (star) {
-			glob = star;
-			i = ++back;
-		} else {
-			return false;
-		}
-	}
-	while (*glob == '*')
-		glob++;
-	return !*glob;
-}
-
 /* ---- the table ---------------------------------------------------------- */
 
 size_t
@@ -183,6 +159,7 @@ keys_free(struct keys *k)
 	for (uint32_t i = 0; i < k->n; i++) {
 		free(k->key[i].hist);
 		free(k->key[i].gap);
+		free(k->key[i].roll);
 	}
 	free(k->key);
 	map_free(&k->map);
@@ -192,8 +169,8 @@ static uint8_t
 class_of(const struct keys *k, struct str cat, struct str name)
 {
 	for (size_t i = 0; i < k->nrules; i++)
-		if (glob_match(k->rule[i].cat, cat) &&
-		    glob_match(k->rule[i].name, name))
+		if (glob_match(str_c(k->rule[i].cat), cat) &&
+		    glob_match(str_c(k->rule[i].name), name))
 			return k->rule[i].cls;
 	return CLASS_PLAIN;
 }
@@ -205,6 +182,7 @@ forget(struct keys *k, uint32_t id)
 	struct key *old = &k->key[id];
 	free(old->hist);
 	free(old->gap);
+	free(old->roll);
 	*old = (struct key){ 0 };
 	map_free(&k->map);
 	k->map = (struct map){ 0 };

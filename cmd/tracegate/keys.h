@@ -49,6 +49,9 @@ struct key {
 	int64_t last_end;      /* of the last slice: gaps */
 	struct hist *gap;      /* sync points: time between two */
 	uint64_t ngap;
+	int64_t last_wall; /* live: when that was, by our clock */
+	bool beat_missed;
+	struct hist *roll; /* of recent halves, for shifts */
 };
 
 /* One row of a preset: which events are what. */
@@ -93,7 +96,4 @@ size_t key_fold(char *to, struct str name);
  */
 bool sync_preset(const char *names, struct sync_rule **rule, size_t *n);
 void sync_add(struct sync_rule **rule, size_t *n, struct sync_rule r);
-/* * and ? over bytes. */
-bool glob_match(const char *glob, struct str text);
-
 #endif

@@ -114,15 +114,15 @@ put_again(struct buf *b, const struct event *ev)
 	const struct str *values[] = { &ev->name, &ev->cat, &ev->pid, &ev->tid,
 		&ev->id };
 	buf_puts(b, "{\"ph\":\"");
-	json_quote(b, (struct str){ &ev->ph, 1 });
+	scan_quote(b, (struct str){ &ev->ph, 1 });
 	buf_putc(b, '"');
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		if (!values[i]->p || (values[i]->len && *values[i]->p == '{'))
 			continue;
 		plain.len = 0;
-		json_plain(&plain, *values[i]);
+		scan_plain(&plain, *values[i]);
 		buf_printf(b, ",\"%s\":\"", keys[i]);
-		json_quote(b, buf_view(&plain));
+		scan_quote(b, buf_view(&plain));
 		buf_putc(b, '"');
 	}
 	buf_free(&plain);
@@ -142,18 +142,18 @@ static bool
 understand(struct str raw, struct event *ev)
 {
 	uint32_t quote[4096];
-	struct json_span span = { .quote = quote };
+	struct scan_span span = { .quote = quote };
 	/* Every quote takes a byte: what is short enough surely fits. */
-	if (raw.len + JSON_SLACK > sizeof quote / sizeof *quote)
+	if (raw.len + SCAN_SLACK > sizeof quote / sizeof *quote)
 		return false;
 	struct buf b = { 0 };
 	buf_str(&b, raw);
-	if (!buf_room(&b, JSON_SLACK)) {
+	if (!buf_room(&b, SCAN_SLACK)) {
 		buf_free(&b);
 		return false;
 	}
-	memset(b.p + b.len, 0, JSON_SLACK);
-	bool ok = json_object(&span, b.p, b.len) == (long)b.len &&
+	memset(b.p + b.len, 0, SCAN_SLACK);
+	bool ok = scan_object(&span, b.p, b.len) == (long)b.len &&
 		  !chrome_event(&span, b.p, b.len, ev, NULL);
 	/* The slices point into b: move them to where raw lives. */
 	struct str *all[] = { &ev->name, &ev->cat, &ev->pid, &ev->tid, &ev->id,
@@ -171,7 +171,7 @@ put_plain(struct rec_out *o, const char *key, struct str content)
 	struct buf b = { 0 };
 	if (!content.p)
 		return;
-	json_plain(&b, content);
+	scan_plain(&b, content);
 	rec_str(o, key, buf_view(&b));
 	buf_free(&b);
 }
@@ -193,7 +193,7 @@ ev_line(struct out *o, struct str raw)
 	put_plain(o->ev, "thread", ev.tid);
 	put_plain(o->ev, "kind", ev.cat);
 	put_plain(o->ev, "name", ev.name.p ? ev.name : STR_LIT(""));
-	struct str corr = json_get(ev.args, "correlation");
+	struct str corr = scan_get(ev.args, "correlation");
 	put_plain(o->ev, "corr", corr.len ? corr : ev.id);
 	if (ev.ph != 'X')
 		rec_put(o->ev, "ph", ph);
@@ -202,9 +202,8 @@ ev_line(struct out *o, struct str raw)
 }
 
 void
-out_event(struct out *o, const struct json_span *span, struct str raw)
+out_event(struct out *o, struct str raw)
 {
-	(void)span;
 	if (o->fd < 0)
 		return;
 	if (o->cap && o->bytes + raw.len > o->cap) {
@@ -216,7 +215,7 @@ out_event(struct out *o, const struct json_span *span, struct str raw)
 		ev_line(o, raw);
 		return;
 	}
-	if (json_valid(raw)) {
+	if (scan_valid(raw)) {
 		if (begin_event(o))
 			buf_str(&o->b, raw);
 	} else {

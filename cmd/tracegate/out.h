@@ -36,7 +36,7 @@ struct out {
 void out_open(struct out *o, int fd, int form, bool gzip);
 /* Before the first event: what stood around the events. */
 void out_head(struct out *o, const struct trace_info *info);
-void out_event(struct out *o, const struct json_span *span, struct str raw);
+void out_event(struct out *o, struct str raw);
 /* A mark of ours: a global instant of category tracegate. `args` is JSON. */
 void out_mark(struct out *o, int64_t ts, const char *name, const char *args);
 void out_flush(struct out *o);

@@ -63,17 +63,17 @@ by_content(struct reader *r, struct err *e)
 }
 
 static int
-open_source(struct src **s, const char *path, const char *tmpdir, struct err *e)
+open_source(struct reader *r, struct src **s, const char *tmpdir, struct err *e)
 {
-	if (strcmp(path, "-"))
-		return src_open(s, path, tmpdir, 0, e);
-	int fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	if (fd < 0)
-		return err_sys(e, "cannot use standard input");
-	int r = src_open_fd(s, fd, tmpdir, 0, e);
-	if (r)
-		close(fd);
-	return r;
+	bool in = !strcmp(r->name, "-");
+	r->fd = in ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+		   : open(r->name, O_RDONLY | O_CLOEXEC);
+	if (r->fd < 0)
+		return err_sys(e, "cannot open");
+	int n = src_open_fd(s, r->fd, tmpdir, 0, e);
+	if (n)
+		close(r->fd);
+	return n;
 }
 
 int
@@ -83,7 +83,7 @@ reader_open(struct reader *r, const char *path, const char *type,
 	*r = (struct reader){ .name = path, .fields = fields };
 	r->info.rank = -1;
 	struct src *src;
-	int n = open_source(&src, path, tmpdir, e);
+	int n = open_source(r, &src, tmpdir, e);
 	if (n)
 		return n;
 	n = feed_open(&r->feed, src, e);
@@ -97,10 +97,33 @@ reader_open(struct reader *r, const char *path, const char *type,
 	return r->format->open ? r->format->open(r, e) : 0;
 }
 
+void
+reader_watch(struct reader *r)
+{
+	if (!src_is_gzip(r->feed.src) && !src_is_seekable(r->feed.src))
+		r->feed.fd = r->fd;
+}
+
 int
 reader_next(struct reader *r, struct event *ev, struct err *e)
 {
 	return r->format->next(r, ev, e);
+}
+
+bool
+reader_is_object(const struct reader *r)
+{
+	const struct feed *f = &r->feed;
+	struct str key;
+	size_t i = f->at;
+	if (r->format != &chrome_format)
+		return false;
+	while (i < f->end && scan_space(f->buf[i]))
+		i++;
+	if (i == f->end || f->buf[i] != '{')
+		return false;
+	return !scan_value(f->buf + i + 1, f->buf + f->end, &key) ||
+	       !chrome_event_key(key);
 }
 
 void
@@ -148,7 +171,7 @@ put_string(struct buf *b, const char *key, struct str text)
 {
 	buf_printf(b, ",\"%s\":\"", key);
 	size_t from = b->len;
-	json_quote(b, text);
+	scan_quote(b, text);
 	struct str at = { (const char *)(uintptr_t)from, b->len - from };
 	buf_putc(b, '"');
 	return at;
@@ -198,7 +221,7 @@ arg_key(struct reader *r, const char *key)
 	if (first)
 		r->args_at = b->len - 2;
 	r->in_args = true;
-	json_quote(b, str_c(key));
+	scan_quote(b, str_c(key));
 	buf_puts(b, "\":");
 }
 
@@ -207,7 +230,7 @@ render_arg(struct reader *r, const char *key, struct str text)
 {
 	arg_key(r, key);
 	buf_putc(&r->raw, '"');
-	json_quote(&r->raw, text);
+	scan_quote(&r->raw, text);
 	buf_putc(&r->raw, '"');
 }
 

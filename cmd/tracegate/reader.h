@@ -13,7 +13,7 @@
 #include "err.h"
 #include "event.h"
 #include "feed.h"
-#include "json.h"
+#include "scan.h"
 #include "str.h"
 
 /* How the input is built, which decides how the output is. */
@@ -69,6 +69,7 @@ struct fields {
 struct reader {
 	const struct format *format;
 	const char *name; /* of the input, for messages */
+	int fd;           /* of the input: the source owns it */
 	struct feed feed;
 	struct trace_info info;
 	struct buf raw; /* the event as JSON, where the reader renders it */
@@ -87,8 +88,12 @@ extern const struct format *const reader_formats[];
  */
 int reader_open(struct reader *r, const char *path, const char *type,
     const struct fields *fields, const char *tmpdir, struct err *e);
+/* Live input: wakes up now and then. Not for gzip, which buffers. */
+void reader_watch(struct reader *r);
 int reader_next(struct reader *r, struct event *ev, struct err *e);
 void reader_close(struct reader *r);
+/* Does it begin like {"traceEvents": ...}, which nobody writes piecemeal? */
+bool reader_is_object(const struct reader *r);
 
 /* Is raw a piece of the input, or was it made by the reader? */
 static inline bool

@@ -32,7 +32,8 @@ allowed(struct windows *ws, int64_t now)
 		return false;
 	if (!r->per_minute)
 		return true;
-	if (!ws->n) {
+	if (!ws->filled) {
+		ws->filled = true;
 		ws->tokens = r->burst;
 		ws->tokens_at = now;
 	}

@@ -32,6 +32,7 @@ struct windows {
 	struct window *w;
 	size_t n, cap;
 	struct window_rules rules;
+	bool filled; /* the bucket was */
 	double tokens;
 	int64_t tokens_at;   /* when they were counted last */
 	uint64_t suppressed; /* openings that got no window */

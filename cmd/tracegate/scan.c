@@ -1,5 +1,5 @@
-/* JSON for traces: see json.h. */
-#include "json.h"
+/* JSON for traces: see scan.h. */
+#include "scan.h"
 
 #include <string.h>
 #ifdef __SSE2__
@@ -95,14 +95,14 @@ struct walk {
 };
 
 static inline void
-note_child(struct json_span *s, bool open, uint32_t at, uint32_t quotes)
+note_child(struct scan_span *s, bool open, uint32_t at, uint32_t quotes)
 {
 	if (open) {
-		if (s->nchild < JSON_CHILDREN_MAX)
-			s->child[s->nchild] = (struct json_child){ .open = at };
+		if (s->nchild < SCAN_CHILDREN_MAX)
+			s->child[s->nchild] = (struct scan_child){ .open = at };
 		return;
 	}
-	if (s->nchild < JSON_CHILDREN_MAX) {
+	if (s->nchild < SCAN_CHILDREN_MAX) {
 		s->child[s->nchild].close = at;
 		s->child[s->nchild].quote = quotes;
 		s->nchild++;
@@ -110,7 +110,7 @@ note_child(struct json_span *s, bool open, uint32_t at, uint32_t quotes)
 }
 
 static inline void
-store_quotes(struct json_span *s, uint32_t off, uint64_t quote)
+store_quotes(struct scan_span *s, uint32_t off, uint64_t quote)
 {
 	uint32_t *to = s->quote + s->nquote;
 	while (quote) {
@@ -122,7 +122,7 @@ store_quotes(struct json_span *s, uint32_t off, uint64_t quote)
 
 /* The braces of one block; the bit where the object ends, or -1. */
 static inline int
-braces(struct json_span *s, struct walk *w, uint32_t off, uint64_t open,
+braces(struct scan_span *s, struct walk *w, uint32_t off, uint64_t open,
     uint64_t brace, uint64_t quote)
 {
 	while (brace) {
@@ -145,7 +145,7 @@ braces(struct json_span *s, struct walk *w, uint32_t off, uint64_t open,
 }
 
 long
-json_object(struct json_span *s, const char *p, size_t len)
+scan_object(struct scan_span *s, const char *p, size_t len)
 {
 	struct walk w = { 0 };
 	s->nquote = s->nchild = 0;
@@ -188,7 +188,7 @@ json_object(struct json_span *s, const char *p, size_t len)
 static const char *
 skip_space(const char *p, const char *end)
 {
-	while (p < end && json_space(*p))
+	while (p < end && scan_space(*p))
 		p++;
 	return p;
 }
@@ -233,11 +233,11 @@ skip_nested(const char *p, const char *end)
 static bool
 ends_literal(char c)
 {
-	return json_space(c) || c == ',' || c == '}' || c == ']' || c == ':';
+	return scan_space(c) || c == ',' || c == '}' || c == ']' || c == ':';
 }
 
 const char *
-json_value(const char *p, const char *end, struct str *value)
+scan_value(const char *p, const char *end, struct str *value)
 {
 	p = skip_space(p, end);
 	if (p == end)
@@ -264,7 +264,7 @@ unquote(struct str v, bool *string)
 }
 
 bool
-json_element(struct str array, const char **at, struct str *value, bool *string)
+scan_element(struct str array, const char **at, struct str *value, bool *string)
 {
 	const char *end = array.p + array.len, *p = skip_space(*at, end);
 	if (p < end && *p == ',')
@@ -272,7 +272,7 @@ json_element(struct str array, const char **at, struct str *value, bool *string)
 	p = skip_space(p, end);
 	if (p >= end || *p == ']')
 		return false;
-	p = json_value(p, end, value);
+	p = scan_value(p, end, value);
 	if (!p)
 		return false;
 	*value = unquote(*value, string);
@@ -281,7 +281,7 @@ json_element(struct str array, const char **at, struct str *value, bool *string)
 }
 
 bool
-json_member(struct str object, const char **at, struct str *key,
+scan_member(struct str object, const char **at, struct str *key,
     struct str *value, bool *string)
 {
 	const char *end = object.p + object.len, *p = skip_space(*at, end);
@@ -296,7 +296,7 @@ json_member(struct str object, const char **at, struct str *key,
 	p = skip_space(q, end);
 	if (p >= end || *p != ':')
 		return false;
-	p = json_value(p + 1, end, value);
+	p = scan_value(p + 1, end, value);
 	if (!p)
 		return false;
 	*value = unquote(*value, string);
@@ -305,14 +305,14 @@ json_member(struct str object, const char **at, struct str *key,
 }
 
 struct str
-json_get(struct str object, const char *key)
+scan_get(struct str object, const char *key)
 {
 	struct str k, v;
 	bool string;
 	const char *at = object.p + 1;
 	if (object.len < 2)
 		return STR_NULL;
-	while (json_member(object, &at, &k, &v, &string))
+	while (scan_member(object, &at, &k, &v, &string))
 		if (str_is(k, key))
 			return v;
 	return STR_NULL;
@@ -453,7 +453,7 @@ valid_key(const char *p, const char *end)
 static const char *
 valid_open(const char *p, const char *end, char *stack, int *depth)
 {
-	if (*depth == JSON_DEPTH_MAX)
+	if (*depth == SCAN_DEPTH_MAX)
 		return NULL;
 	char close = *p == '{' ? '}' : ']';
 	p = skip_space(p + 1, end);
@@ -485,9 +485,9 @@ valid_close(
 }
 
 bool
-json_valid(struct str text)
+scan_valid(struct str text)
 {
-	char stack[JSON_DEPTH_MAX];
+	char stack[SCAN_DEPTH_MAX];
 	const char *p = text.p, *end = text.p + text.len;
 	int depth = 0;
 	bool more = true;
@@ -550,7 +550,7 @@ put_unicode(struct buf *b, const char *p, const char *end)
 }
 
 void
-json_plain(struct buf *b, struct str content)
+scan_plain(struct buf *b, struct str content)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	const char *p = content.p, *end = content.p + content.len;
@@ -572,7 +572,7 @@ json_plain(struct buf *b, struct str content)
 }
 
 void
-json_quote(struct buf *b, struct str text)
+scan_quote(struct buf *b, struct str text)
 {
 	const unsigned char *p = (const unsigned char *)text.p;
 	const unsigned char *end = p + text.len;
@@ -683,7 +683,7 @@ slow_time(struct str s, int64_t unit, int64_t *ns, bool *cut)
 }
 
 bool
-json_time(struct str s, int64_t unit, int64_t *ns, bool *cut)
+scan_time(struct str s, int64_t unit, int64_t *ns, bool *cut)
 {
 	/* The usual shape: up to 16 digits, then at most three decimals. */
 	const char *p = s.p, *end = s.p + s.len;
