@@ -85,7 +85,7 @@ feed_more(struct feed *f, struct err *e)
 			return r;
 	}
 	size_t got;
-	int r = src_read_ready(
+	int r = src_read_next(
 	    f->src, f->off + feed_left(f), f->buf + f->end, CHUNK, &got, e);
 	if (r) {
 		f->eof = true;

@@ -7,6 +7,7 @@
 
 static const struct verb verbs[] = {
 	{ "filter", verb_filter, "shallow always, deep around an anomaly" },
+	{ "path", verb_path, "the critical path, across threads and ranks" },
 	{ "", verb_filter, NULL },
 	{ NULL, NULL, NULL },
 };
