@@ -11,6 +11,7 @@
 
 enum {
 	CHUNK = 256 << 10, /* read at a time: half of a second-level cache */
+	FIRST = 32 << 10,  /* what a pipe can give again: SRC_BACK */
 };
 
 int
@@ -18,6 +19,7 @@ feed_open(struct feed *f, struct src *src, struct err *e)
 {
 	*f = (struct feed){ .src = src, .fd = -1, .idle_ms = -1 };
 	f->cap = 2 * CHUNK;
+	f->chunk = FIRST;
 	f->buf = malloc(f->cap + SCAN_SLACK);
 	if (!f->buf)
 		return err_mem(e);
@@ -86,7 +88,8 @@ feed_more(struct feed *f, struct err *e)
 	}
 	size_t got;
 	int r = src_read_next(
-	    f->src, f->off + feed_left(f), f->buf + f->end, CHUNK, &got, e);
+	    f->src, f->off + feed_left(f), f->buf + f->end, f->chunk, &got, e);
+	f->chunk = CHUNK;
 	if (r) {
 		f->eof = true;
 		return r;

@@ -24,6 +24,7 @@ struct feed {
 	struct src *src;
 	char *buf;
 	size_t at, end, cap; /* what is not parsed yet: buf[at..end) */
+	size_t chunk;        /* read at a time; the first is for probes */
 	uint64_t off;        /* of buf[at] in the input */
 	bool eof;
 	uint64_t line; /* lines taken so far, for messages */

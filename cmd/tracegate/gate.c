@@ -293,7 +293,7 @@ put_counts(struct gate *g)
 	put_count(g, "lost", t->lost, "the producer says so");
 	put_count(g, "bad", t->bad + t->control, t->first_bad.msg);
 	put_count(g, "truncated", t->truncated, t->torn);
-	put_count(g, "open-slice", n->open, "begun and never ended");
+	put_count(g, "open-slice", n->open + t->open, "begun and never ended");
 	put_count(g, "orphan-end", n->orphan, "left out: nothing to end");
 	put_count(g, "mismatched-end", n->mismatched,
 	    "names of begin and end differ");

@@ -61,7 +61,8 @@ static const struct preset presets[] = {
 	{ "sglang", { "*", "chunked_prefill", CLASS_STEP } },
 	{ "sglang", { "*", "decode_*", CLASS_STEP } },
 	/* system calls that wait */
-	{ "strace", { "syscall", "futex*", CLASS_SYNC } },
+	{ "strace", { "wait", "*", CLASS_SYNC } },
+	{ "strace", { "wake", "*", CLASS_SYNC } },
 	{ "strace", { "syscall", "clock_nanosleep*", CLASS_SYNC } },
 	{ "strace", { "syscall", "nanosleep", CLASS_SYNC } },
 	{ "strace", { "syscall", "poll", CLASS_SYNC } },

@@ -10,11 +10,22 @@
 #include <unistd.h>
 
 #include "chrome.h"
+#include "text.h"
 
 enum { PROBE_MAX = 4096 };
 
 /* The first of equal probes wins. */
 const struct format *const reader_formats[] = {
+	&jaeger_format,
+	&otlp_format,
+	&ev_format,
+	&jsonl_format,
+	&strace_format,
+	&perf_trace_format,
+	&ftrace_format,
+	&perf_script_format,
+	&tsv_format,
+	&csv_format,
 	&chrome_format,
 	NULL,
 };
@@ -34,6 +45,19 @@ by_name(const char *type, struct err *e)
 	return NULL;
 }
 
+/* With --fields it is a table: which, its first line tells. */
+static const struct format *
+table_format(const struct reader *r)
+{
+	struct str line;
+	const struct feed *f = &r->feed;
+	if (!text_first_line(f->buf + f->at, f->end - f->at, &line))
+		return &csv_format;
+	if (str_starts(text_trim(line), "{"))
+		return &jsonl_format;
+	return text_find(line, "\t") >= 0 ? &tsv_format : &csv_format;
+}
+
 /* Live input may give one line first: that has to do. */
 static const struct format *
 by_content(struct reader *r, struct err *e)
@@ -48,6 +72,8 @@ by_content(struct reader *r, struct err *e)
 	}
 	const struct format *best = NULL;
 	int sure = 0;
+	if (r->fields && r->fields->ts)
+		return table_format(r);
 	for (int i = 0; reader_formats[i]; i++) {
 		int s = reader_formats[i]->probe(r->feed.buf + r->feed.at,
 		    len < PROBE_MAX ? len : PROBE_MAX);

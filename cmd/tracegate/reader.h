@@ -36,6 +36,7 @@ struct trace_info {
 	uint64_t control;      /* raw control bytes in strings: not JSON */
 	uint64_t lost;         /* records that the producer says it dropped */
 	uint64_t cut_ns;       /* stamps with digits below a nanosecond */
+	uint64_t open;         /* slices begun that never ended */
 	bool truncated;        /* the end is missing */
 	const char *torn;      /* why, for people */
 	struct err first_bad;  /* the first of the bad ones */
