@@ -68,6 +68,10 @@ typical() {
 		printf 'evidence\tentity=host:a\tagent=mce\tstatus=faulty\n' >ev
 		echo rcacompose -s gpu-node ev
 		;;
+	tracegate)
+		printf '[{"ph":"X","name":"a","ts":1,"dur":5}]' >t.json
+		echo tracegate path t.json
+		;;
 	*) return 1 ;;
 	esac
 }
@@ -78,6 +82,12 @@ bulky() {
 	fpdump)
 		seq 1 200000 >big
 		echo fpdump --chunk=256 big
+		;;
+	tracegate)
+		awk 'BEGIN { for (; i < 40000; i++) printf \
+			"{\"ph\":\"X\",\"name\":\"a\",\"ts\":%d,\"dur\":5}\n", i * 9
+			}' >big
+		echo tracegate --all big
 		;;
 	*) return 1 ;;
 	esac

@@ -3,19 +3,18 @@
 
 #include <math.h>
 
+#include "reasons.h"
+
 const char *const why_name[WHY_COUNT] = {
-	[WHY_NONE] = "none",
-	[WHY_SLOW] = "slow",
-	[WHY_COLD] = "cold",
-	[WHY_TAIL] = "tail",
-	[WHY_SLO] = "slo",
-	[WHY_BASELINE] = "baseline",
-	[WHY_COST] = "cost",
-	[WHY_FAST] = "fast",
-	[WHY_GAP] = "gap",
-	[WHY_PEER] = "peer",
-	[WHY_RATE] = "rate",
-	[WHY_AUDIT] = "audit",
+	[WHY_NONE] = "",
+	[WHY_SLOW] = REASON_SLOW,
+	[WHY_COLD] = REASON_COLD,
+	[WHY_TAIL] = REASON_TAIL,
+	[WHY_SLO] = REASON_SLO,
+	[WHY_BASELINE] = REASON_BASELINE,
+	[WHY_FAST] = REASON_FAST,
+	[WHY_GAP] = REASON_GAP,
+	[WHY_AUDIT] = REASON_AUDIT,
 };
 
 static int64_t

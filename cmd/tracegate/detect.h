@@ -27,12 +27,9 @@ enum why {
 	WHY_TAIL = 3,     /* sync point or step beyond 2 x Q0.99 */
 	WHY_SLO = 4,      /* beyond --slo */
 	WHY_BASELINE = 5, /* beyond the frozen baseline */
-	WHY_COST = 6,     /* beyond what its cost explains */
-	WHY_FAST = 7,     /* far below its own past */
-	WHY_GAP = 8,      /* a beat is missing */
-	WHY_PEER = 9,     /* one lane slower than its peers */
-	WHY_RATE = 10,    /* too many or too few */
-	WHY_AUDIT = 11,   /* not slow: a random sample of normal steps */
+	WHY_FAST = 6,     /* far below its own past */
+	WHY_GAP = 7,      /* a beat is missing */
+	WHY_AUDIT = 8,    /* not slow: a random sample of normal steps */
 	WHY_COUNT
 };
 

@@ -41,8 +41,6 @@ enum {
 	OPT_F_RING,
 	OPT_F_HISTORY,
 	OPT_F_LATENESS,
-	OPT_F_SPLIT,
-	OPT_F_SPLIT_MAX,
 	OPT_F_ALL,
 	OPT_F_TO,
 	OPT_F_FIELDS,
@@ -57,7 +55,7 @@ static const struct opt table[] = {
 	{ OPT_F_PRESET, "preset", "LIST", "kineto,train,vllm,sglang,strace,otel,ev" },
 	{ OPT_F_SYNC, "sync", "GLOB", "names that are synchronisation points" },
 	{ OPT_F_STEP, "step", "GLOB", "names that are steps" },
-	{ OPT_F_SLO, "slo", "[GLOB=]TIME", "longer is an anomaly, always" },
+	{ OPT_F_SLO, "slo", "TIME", "longer is an anomaly; or GLOB=TIME" },
 	{ OPT_F_BASELINE, "baseline", "FILE", "thresholds of an earlier run" },
 	{ OPT_F_FLOOR, "floor", "TIME", "a stall adds this to the median (1ms)" },
 	{ OPT_F_SENSITIVE, "sensitive", NULL, "2 x Q0.99 for all names" },
@@ -76,8 +74,6 @@ static const struct opt table[] = {
 	{ OPT_F_RING, "ring", "SIZE", "for the history of a stream (64M)" },
 	{ OPT_F_HISTORY, "history", "TIME", "and its length (30s)" },
 	{ OPT_F_LATENESS, "lateness", "TIME", "how late events may come (100ms)" },
-	{ OPT_F_SPLIT, "split", "DIR", "one trace file a window" },
-	{ OPT_F_SPLIT_MAX, "split-max", "SIZE", "all of them together (1G)" },
 	{ OPT_F_ALL, "all", NULL, "keep everything" },
 	{ OPT_F_TO, "to", "FORM", "the trace as json or ev lines" },
 	OPT_JUDGE,
@@ -88,7 +84,12 @@ static const struct opt table[] = {
 
 static const char *const usage[] = {
 	"tracegate [filter] [options] [TRACE]",
-	"tracegate path|classify|control|baseline ...",
+	"tracegate path|baseline [options] TRACE...",
+	NULL,
+};
+
+static const char *const usage_verb[] = {
+	"tracegate filter [options] [TRACE]",
 	NULL,
 };
 
@@ -108,7 +109,6 @@ default_settings(struct gate_settings *s)
 	s->ring = UINT64_C(64) << 20;
 	s->history = INT64_C(30000000000);
 	s->lateness = 100000000;
-	s->split_cap = UINT64_C(1) << 30;
 	s->fields.unit = 1000;
 }
 
@@ -168,12 +168,6 @@ window_option(struct gate_settings *s, int id, const struct opt_state *o)
 		return true;
 	case OPT_F_SEED:
 		s->seed = cli_u64(o, 0, UINT64_MAX);
-		return true;
-	case OPT_F_SPLIT:
-		s->split = o->arg;
-		return true;
-	case OPT_F_SPLIT_MAX:
-		s->split_cap = cli_size(o, 1, UINT64_MAX / 4);
 		return true;
 	}
 	return false;
@@ -269,7 +263,9 @@ parse(struct gate_settings *s, int argc, char **argv)
 		} else if (!input_option(s, id, &o) &&
 			   !detector_option(s, id, &o) &&
 			   !window_option(s, id, &o)) {
-			cli_common(&s->common, id, &o, usage, summary);
+			cli_common(&s->common, id, &o,
+			    strchr(cli_name(), ' ') ? usage_verb : usage,
+			    summary);
 		}
 	}
 	cli_common_done(&s->common, "window");
@@ -280,8 +276,6 @@ parse(struct gate_settings *s, int argc, char **argv)
 		cli_need_input();
 		s->input = "-";
 	}
-	if (s->split && s->common.quiet)
-		cli_usage("--split and -q exclude each other");
 }
 
 /* ---- signals ------------------------------------------------------------ */
@@ -407,7 +401,6 @@ run(struct gate *g, const struct gate_settings *s, bool live)
 	if (rec_out_open(&g->rec, to.rec_fd, &how, &e))
 		cli_die("%s", e.msg);
 	out_open(&g->out, to.trace.fd, s->form, s->common.how.gzip);
-	g->out.cap = s->split ? s->split_cap : 0;
 	int r = live ? gate_live(g, &e) : gate_file(g, &e);
 	struct err closing;
 	bool written = !out_close(&g->out, &g->reader.info, &closing);

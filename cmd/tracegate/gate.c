@@ -9,6 +9,7 @@
 
 #include "glob.h"
 #include "hash.h"
+#include "reasons.h"
 
 enum {
 	WINDOWS_SHOWN = 8, /* without -v: a screen */
@@ -105,7 +106,7 @@ say_shift(struct gate *g, const struct key *k, int64_t at,
 	rec_time(g->rec, "at", at + g->reader.info.base_ns);
 	rec_time(g->rec, "from", tail ? old->q999 : old->q50);
 	rec_time(g->rec, "until", tail ? now->q999 : now->q50);
-	rec_put(g->rec, "reason", tail ? "tail" : "median");
+	rec_put(g->rec, "reason", tail ? REASON_TAIL : REASON_MEDIAN);
 	rec_end(g->rec);
 }
 
@@ -340,17 +341,18 @@ decide(const struct gate *g, struct verdict *v)
 	const struct counts *n = &g->n;
 	*v = (struct verdict){ .result = "anomaly", .status = STATUS_FOUND };
 	if (n->certain) {
-		v->reason = g->worst.why == WHY_SLO ? "slo" : "baseline";
+		v->reason =
+		    g->worst.why == WHY_SLO ? REASON_SLO : REASON_BASELINE;
 	} else if (n->huge) {
-		v->reason = "far";
+		v->reason = REASON_FAR;
 	} else if (n->gaps) {
-		v->reason = "gap";
+		v->reason = REASON_GAP;
 	} else if (detect_many(&g->keys)) {
-		v->reason = "many";
+		v->reason = REASON_MANY;
 	} else if (!any_warm(g)) {
 		v->result = "unknown";
 		v->status = STATUS_UNKNOWN;
-		v->reason = "cold";
+		v->reason = REASON_COLD;
 		v->need = "64 slices of one kind, --slo, or --baseline";
 	} else {
 		v->result = "normal";
@@ -367,7 +369,7 @@ check_untested(const struct gate *g, struct verdict *v)
 		return;
 	v->result = "unknown";
 	v->status = STATUS_UNKNOWN;
-	v->reason = "untested";
+	v->reason = REASON_UNTESTED;
 	v->need = "fewer kinds of sync points: --sync";
 }
 
@@ -382,14 +384,15 @@ weigh_damage(const struct gate *g, struct verdict *v)
 	if (!v->reason || v->result[0] != 'u')
 		return;
 	/* The words of this command for what settle found. */
-	if (!strcmp(v->reason, "damaged") && g->n.late) {
-		v->reason = "late";
+	if (!strcmp(v->reason, REASON_DAMAGED) && g->n.late) {
+		v->reason = REASON_LATE;
 		v->need = "a larger --lateness, or the finished file";
-	} else if (!strcmp(v->reason, "damaged") && t->lost) {
-		v->reason = "drops";
+	} else if (!strcmp(v->reason, REASON_DAMAGED) && t->lost) {
+		v->reason = REASON_DROPS;
 		v->need = "a trace without lost records, or --allow-bad N";
-	} else if (!strcmp(v->reason, "filtered")) {
-		v->reason = g->n.interrupted ? "interrupted" : "truncated";
+	} else if (!strcmp(v->reason, REASON_FILTERED)) {
+		v->reason =
+		    g->n.interrupted ? REASON_INTERRUPTED : REASON_TRUNCATED;
 		v->need = "the whole trace, or --partial";
 	}
 }
@@ -443,7 +446,7 @@ put_verdict(struct gate *g, const struct verdict *v, double expected)
 	    n->tested ? (k + 3 + 2 * sqrt(k)) / (double)n->tested : 1.0);
 	bool clean = v->status == STATUS_CLEAN;
 	verdict_begin(g->rec, v, STR_NULL, clean ? bound : NULL);
-	uint32_t key = v->reason && !strcmp(v->reason, "many")
+	uint32_t key = v->reason && !strcmp(v->reason, REASON_MANY)
 			   ? detect_many(&g->keys)
 			   : g->worst.key;
 	if (v->status == STATUS_FOUND)
@@ -467,6 +470,27 @@ nothing(const struct gate *g)
 	return NULL;
 }
 
+/* What is slow all the time is seen against the baseline only. */
+static void
+compare_baseline(struct gate *g)
+{
+	for (uint32_t i = 1; i < g->keys.n; i++) {
+		struct key *k = &g->keys.key[i];
+		if (!k->fixed_median || k->slices < DETECT_COLD ||
+		    k->q.q50 <= k->fixed_median / 2 * 3)
+			continue;
+		struct quantiles old = { .q50 = k->fixed_median };
+		say_shift(g, k, g->n.first, &old, &k->q, false);
+		struct opening o = { .ts = g->n.first,
+			.value = k->q.q50,
+			.threshold = k->fixed_median / 2 * 3,
+			.key = i,
+			.why = WHY_BASELINE };
+		if (!g->n.certain++)
+			g->worst = o;
+	}
+}
+
 int
 gate_report(struct gate *g)
 {
@@ -474,6 +498,7 @@ gate_report(struct gate *g)
 	double expected = detect_expected(&g->keys);
 	const char *none = nothing(g);
 	put_head(g);
+	compare_baseline(g);
 	if (!none || g->n.events) {
 		put_windows(g);
 		put_counts(g);

@@ -25,7 +25,7 @@
 
 struct gate_settings {
 	struct cli_common common;
-	const char *input, *type, *split, *baseline;
+	const char *input, *type, *baseline;
 	struct fields fields;
 	int mode; /* 0: by the input, 1: live, -1: file */
 	struct detect detect;
@@ -36,15 +36,13 @@ struct gate_settings {
 	size_t nslo;
 	const char **beat; /* --heartbeat GLOB */
 	size_t nbeat;
-	bool all; /* keep everything */
-	bool peers;
+	bool all;           /* keep everything */
 	int form;           /* of the trace that comes out */
 	uint64_t max_bytes; /* of detail; 0: no limit */
 	uint64_t memory, ring;
 	int64_t history, lateness;
 	uint32_t audit_ppm;
 	uint64_t seed;
-	uint64_t split_cap;
 };
 
 struct slo {
@@ -73,8 +71,6 @@ struct counts {
 	int64_t first, last; /* stamps */
 	int64_t disorder;    /* largest step back, ns */
 };
-
-struct cost_model;
 
 struct gate {
 	const struct gate_settings *set;

@@ -42,7 +42,7 @@ struct key {
 	int64_t warm[KEY_WARM];
 	int64_t slo;     /* 0: none */
 	int64_t fixed_t; /* threshold of the baseline */
-	struct quantiles fixed_q;
+	int64_t fixed_median;
 	struct hist *hist;
 	struct hist_rest rest; /* file mode */
 	struct quantiles q;    /* live mode, as of the last recomputation */

@@ -32,7 +32,6 @@ static const struct opt table[] = {
 	{ 't', "type-in", "FORMAT", "force the input format" },
 	{ OPT_P_INSIDE, "inside", "GLOB", "only within a slice of that name" },
 	{ OPT_P_NTH, "nth", "N", "which of them, from 0 (the longest)" },
-	{ OPT_P_LONGEST, "longest", NULL, "the longest path through the graph" },
 	{ OPT_P_LATE, "late", "TIME", "a rank is late beyond this (1ms)" },
 	{ OPT_P_COVERAGE, "coverage", "PERCENT", "below it, unknown (80)" },
 	OPT_JUDGE,
@@ -378,9 +377,9 @@ specific(struct verdict *v)
 {
 	if (v->status != STATUS_UNKNOWN || !v->reason)
 		return;
-	if (!strcmp(v->reason, "damaged") && v->damage.lost)
+	if (!strcmp(v->reason, REASON_DAMAGED) && v->damage.lost)
 		v->reason = REASON_DROPS;
-	else if (!strcmp(v->reason, "filtered"))
+	else if (!strcmp(v->reason, REASON_FILTERED))
 		v->reason = REASON_TRUNCATED;
 }
 

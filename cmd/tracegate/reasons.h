@@ -1,14 +1,23 @@
-/* Why a verdict is what it is: see REASONS in tracegate(1). */
+/* Why a window opened or a verdict is what it is: REASONS in tracegate(1). */
 #ifndef REASONS_H
 #define REASONS_H
 
+/* of openings and windows */
+#define REASON_SLOW "slow"
+#define REASON_COLD "cold"
+#define REASON_TAIL "tail"
 #define REASON_SLO "slo"
 #define REASON_BASELINE "baseline"
-#define REASON_FAR "far"
+#define REASON_FAST "fast"
 #define REASON_GAP "gap"
+#define REASON_AUDIT "audit"
+/* of anomalies, beside slo, baseline and gap */
+#define REASON_FAR "far"
 #define REASON_MANY "many"
 #define REASON_LATE_RANK "late-rank"
-#define REASON_COLD "cold"
+/* of shifts, beside tail */
+#define REASON_MEDIAN "median"
+/* of unknowns, beside cold */
 #define REASON_UNTESTED "untested"
 #define REASON_LATE "late"
 #define REASON_DROPS "drops"
@@ -21,6 +30,5 @@
 #define REASON_BAD_EVENT_REF "bad-event-ref"
 #define REASON_ORPHAN_GPU "orphan-gpu"
 #define REASON_SKEW "skew"
-#define REASON_NO_MATCH "no-match"
 
 #endif

@@ -8,6 +8,7 @@
 static const struct verb verbs[] = {
 	{ "filter", verb_filter, "shallow always, deep around an anomaly" },
 	{ "path", verb_path, "the critical path, across threads and ranks" },
+	{ "baseline", verb_baseline, "freeze what is usual for later runs" },
 	{ "", verb_filter, NULL },
 	{ NULL, NULL, NULL },
 };

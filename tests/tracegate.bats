@@ -1,0 +1,356 @@
+# bats file_tags=cmd:tracegate
+#
+# tracegate on real traces with known answers, on streams made here, and on
+# everything that is wrong with traces. Runs BUILD (build).
+
+setup() {
+	load common
+	cd "$BATS_TEST_TMPDIR"
+	traces=$data/traces
+}
+
+# field KEY: of the last verdict on standard input.
+field() {
+	awk -F '\t' -v k="$1" '/^verdict/ { v = ""
+		for (i = 2; i <= NF; i++)
+			if (index($i, k "=") == 1) v = substr($i, length(k) + 2) }
+		END { print v }'
+}
+
+# steps N SLOW DUR: N steps of 1 ms, step SLOW takes DUR us; an array.
+steps() {
+	awk -v n="$1" -v slow="${2:--1}" -v dur="${3:-0}" 'BEGIN {
+		print "["
+		for (t = i = 0; i < n; i++) {
+			d = i == slow ? dur : 1000 + i % 7
+			printf "{\"ph\":\"X\",\"name\":\"ProfilerStep#%d\",", i
+			printf "\"ts\":%d,\"dur\":%d,\"pid\":1,\"tid\":1},\n", t, d
+			printf "{\"ph\":\"X\",\"name\":\"op\",\"cat\":\"cpu_op\","
+			printf "\"ts\":%d,\"dur\":%d,\"pid\":1,\"tid\":1},\n", t, d / 2
+			t += d + 10
+		}
+		printf "{\"ph\":\"i\",\"name\":\"end\",\"ts\":%d}]\n", t
+	}'
+}
+
+@test "tracegate finds the slow step of a torch training run" {
+	need_data traces/torch_cpu_train.json.gz
+	run -1 tracegate -v -o small.json "$traces/torch_cpu_train.json.gz"
+	opened=$(grep -P 'name=ProfilerStep#\t' <<<"$output" | grep -c ^open)
+	# Steps 1 to 4, 11 and 13; only 13 is beyond ten times its threshold.
+	[ "$opened" = 6 ]
+	far=$(grep -P '^open.*name=ProfilerStep#\t' <<<"$output" |
+		sed 's/.*ratio=//' | awk '$1 > 10' | wc -l)
+	[ "$far" = 1 ]
+	grep -P '^open\tat=0.036704\tdur=0.051259\t' <<<"$output"
+	python3 "$root/tests/perfetto_rules.py" small.json
+}
+
+@test "tracegate reads every stamp of the samples exactly" {
+	need python3
+	need_data traces/hta_ns_resolution.json.gz
+	for f in hta_ns_resolution hta_nccl_data hta_cpu_only; do
+		run -3 tracegate --all --to=ev "$traces/$f.json.gz" \
+			--output=out.ev || [ "$status" -le 1 ]
+		python3 - "$traces/$f.json.gz" out.ev <<-'END'
+			import gzip, json, sys
+			from decimal import Decimal
+			trace = json.loads(gzip.open(sys.argv[1]).read().decode("utf-8", "replace"),
+			    parse_float=Decimal)
+			base = trace.get("baseTimeNanoseconds", 0)
+			want = [(base + int(Decimal(e.get("ts", 0)) * 1000),
+			    int(Decimal(e["dur"]) * 1000) if "dur" in e else None)
+			    for e in trace["traceEvents"] if e]
+			def ns(text):
+			    a, _, b = text.partition(".")
+			    return int(a) * 10**9 + int(b.ljust(9, "0") or 0)
+			got = []
+			for line in open(sys.argv[2], encoding="utf-8", errors="replace"):
+			    if line.startswith("ev\t"):
+			        f = dict(x.split("=", 1) for x in line.rstrip("\n").split("\t")[1:])
+			        got.append((ns(f["ts"]), ns(f["dur"]) if "dur" in f else None))
+			assert len(want) == len(got) > 20, (len(want), len(got))
+			assert want == got
+		END
+	done
+}
+
+@test "tracegate says unknown where the producer lost records" {
+	need_data traces/hta_ns_resolution.json.gz
+	run -3 tracegate -q "$traces/hta_ns_resolution.json.gz"
+	[ "$(field reason <<<"$output")" = drops ]
+	[ "$(field lost <<<"$output")" = 3829 ]
+	# Told to tolerate them, it judges.
+	run -0 tracegate -q --allow-bad=4000 "$traces/hta_ns_resolution.json.gz"
+}
+
+@test "tracegate counts no broken nesting that only doubles see" {
+	# 66 slices of this trace seem to outlive their parents when ts + dur is
+	# added in double precision; in nanoseconds none does.
+	need_data traces/hta_ns_resolution.json.gz
+	run -3 tracegate -o t.json "$traces/hta_ns_resolution.json.gz"
+	! grep -q class=nest <<<"$output"
+	run tracegate -o t.json "$traces/hta_simple_add.json.gz"
+	grep -P 'class=nest\tn=7\t' <<<"$output"
+}
+
+@test "tracegate path names the rank that each collective waited for" {
+	need_data traces/dlrm8
+	run -1 tracegate path "$traces"/dlrm8/worker*.gz
+	ranks=$(sed -n 's/^finding\tentity=rank:\([0-9]*\).*/\1/p' <<<"$output" |
+		tr -d '\n')
+	[ "$ranks" = 77777554 ]
+	grep -P '^finding\tentity=rank:7\t.*occ=0\tlate=0.007624$' <<<"$output"
+	[ "$(field entity <<<"$output")" = rank:7 ]
+	# No clock is off by more than the 7 us that the ends differ by.
+	sed -n 's/.*uncertainty=\([0-9.]*\).*/\1/p' <<<"$output" |
+		awk '$1 > 0.000004 { exit 1 }'
+}
+
+@test "tracegate path does not explain what no record explains" {
+	need_data traces/dlrm8
+	run -3 tracegate path "$traces/dlrm8/worker0.pt.trace.json.gz"
+	[ "$(field reason <<<"$output")" = no-sync-events ]
+	awk -v c="$(field coverage <<<"$output")" 'BEGIN { exit !(c < 0.4) }'
+}
+
+@test "tracegate path goes from a futex wait to the holder of the lock" {
+	need_data traces/strace_f_ttt_T.txt
+	run -0 tracegate path --inside=futex "$traces/strace_f_ttt_T.txt"
+	# Thread 30141 slept 60 ms with the lock held.
+	blame=$(grep -m 1 ^blame <<<"$output")
+	[[ $blame == *thread=30141*name=clock_nanosleep* ]]
+}
+
+@test "tracegate reads each kind of trace" {
+	need_data traces
+	while read -r file format; do
+		run tracegate -o t.json "$traces/$file"
+		[ "$status" -ne 2 ] || [[ $output == *"nothing to test"* ]]
+		grep -qP "^head.*source=$format\t" <<<"$output"
+		python3 "$root/tests/perfetto_rules.py" t.json
+	done <<-END
+		strace_f_ttt_T.txt strace
+		strace_f_tt_T_y.txt strace
+		strace_f_r_T_sync.txt strace
+		perf_trace_sleep.txt perf-trace
+		speedscope_simple-with-pid.linux-perf.txt perf-script
+		catapult_android_systrace.txt ftrace
+		crisp/5.json jaeger
+		catapult_simple_trace.json.gz chrome
+	END
+}
+
+@test "tracegate gives a result or an error for every odd trace" {
+	need_data traces/speedscope
+	for f in "$traces"/speedscope/*.json "$traces"/catapult*.json; do
+		for how in --file --live; do
+			run timeout 20 tracegate $how -o t.json "$f"
+			[ "$status" -le 3 ]
+			[[ $output == *$'\t'result=* || $output == *"tracegate: "* ]]
+		done
+	done
+}
+
+@test "tracegate opens at a stall and keeps what is around it" {
+	steps 300 200 90000 >t.json
+	run -1 tracegate --before=5ms --after=5ms -o small.json t.json
+	[ "$(field reason <<<"$output")" = far ]
+	[ "$(field windows <<<"$output")" = 1 ]
+	# All steps are kept; of the others those within 5 ms, and the stall.
+	[ "$(grep -c ProfilerStep small.json)" = 300 ]
+	ops=$(grep -c '"name":"op"' small.json)
+	[ "$ops" -ge 8 ]
+	[ "$ops" -le 14 ]
+	python3 "$root/tests/perfetto_rules.py" small.json
+}
+
+@test "tracegate judges a stream as it judges the file" {
+	steps 300 200 90000 >t.json
+	run -1 tracegate -q t.json
+	run -1 tracegate -q - < <(cat t.json)
+	[ "$(field reason <<<"$output")" = far ]
+	steps 300 >t.json
+	run -0 tracegate -q t.json
+	run -0 tracegate -q - < <(cat t.json)
+}
+
+@test "tracegate is not blinded by slow steps at the start" {
+	awk 'BEGIN { print "["
+		for (t = i = 0; i < 2000; i++) {
+			d = i < 10 ? 30000000 : 1000
+			if (i == 1500) d = 200000
+			printf "{\"ph\":\"X\",\"name\":\"step\",\"ts\":%d,\"dur\":%d},\n", t, d
+			t += d
+		}
+		printf "{\"ph\":\"i\",\"name\":\"e\",\"ts\":%d}]", t }' >t.json
+	for how in --file --live; do
+		run -1 tracegate -v $how -o s.json t.json
+		grep -P '^open\t.*dur=0.2\t' <<<"$output"
+	done
+}
+
+@test "tracegate sees a stall in two of a thousand steps" {
+	awk 'BEGIN { srand(3); print "["
+		for (t = i = 0; i < 10000; i++) {
+			d = 20000 + int(rand() * 2000)
+			if (i % 500 == 250) d += 300000
+			printf "{\"ph\":\"X\",\"name\":\"step\",\"ts\":%d,\"dur\":%d},\n", t, d
+			t += d
+		}
+		printf "{\"ph\":\"i\",\"name\":\"e\",\"ts\":%d}]", t }' >t.json
+	for how in --file --live; do
+		run -1 tracegate -q $how t.json
+	done
+}
+
+@test "tracegate windows hold exactly the events within them" {
+	need python3
+	skip_sanitized
+	run -0 timeout 100 python3 "$root/tests/trace_property.py" \
+		"$build/tracegate" 1 12
+}
+
+@test "tracegate counts events that come too late" {
+	steps 300 >t.json
+	# The first half of the file comes last.
+	{ echo '['; tail -n +300 t.json | head -n 300; sed -n 2,299p t.json; } >m.json
+	run -3 tracegate -q --live m.json
+	[ "$(field reason <<<"$output")" = late ]
+	[ "$(field lost <<<"$output")" -gt 200 ]
+}
+
+@test "tracegate tells a cut trace from a whole one" {
+	steps 300 >t.json
+	head -c 20000 t.json >cut.json
+	run -3 tracegate -q cut.json
+	[ "$(field reason <<<"$output")" = truncated ]
+	run -0 tracegate -q --partial cut.json
+	[ "$(field scope <<<"$output")" = partial ]
+	# A cut does not hide a stall before it.
+	steps 300 20 90000 | head -c 20000 >cut.json
+	run -1 tracegate -q cut.json
+	gzip -c t.json | head -c 2000 >cut.json.gz
+	run -3 tracegate -q cut.json.gz
+}
+
+@test "tracegate output is valid when the input is not JSON" {
+	printf '[{"ph":"X","name":"a\\q\x01b\xff","ts":1,"dur":5,"pid":1},\n' >t.json
+	printf '{"ph":"X","name":"ok","ts":2,"dur":1,"pid":1}]' >>t.json
+	run tracegate --all -o out.json t.json
+	grep -q 'class=repaired' <<<"$output"
+	grep -q 'class=bad' <<<"$output"
+	python3 "$root/tests/perfetto_rules.py" out.json
+	[ "$(grep -c '"ph"' out.json)" -ge 2 ]
+}
+
+@test "tracegate refuses stamps beyond 64 bits and goes on" {
+	steps 100 >t.json
+	sed -i '2i {"ph":"X","name":"far","ts":99999999999999999999,"dur":1},' t.json
+	run -3 tracegate -q t.json
+	[ "$(field bad <<<"$output")" = 1 ]
+}
+
+@test "tracegate finishes its output when it is interrupted" {
+	mkfifo pipe
+	tracegate --live -o out.json pipe >rec 2>err &
+	pid=$!
+	exec 7>pipe
+	steps 300 200 90000 | head -n 500 >&7
+	for _ in $(seq 100); do
+		[ -s out.json ] && break
+		sleep 0.1
+		kill -0 $pid
+	done
+	kill -INT $pid
+	status=0
+	wait $pid || status=$?
+	exec 7>&-
+	[ "$status" = 1 ]
+	grep -q class=interrupted rec
+	python3 "$root/tests/perfetto_rules.py" out.json
+}
+
+@test "tracegate fails when its trace cannot be written" {
+	steps 3000 >t.json
+	run -2 --separate-stderr tracegate --all -o /dev/full t.json
+	[[ $stderr == *"/dev/full: cannot write"* ]]
+	[[ $output == *status=2* ]]
+}
+
+@test "tracegate sorts a trace larger than its memory" {
+	awk 'BEGIN { print "["
+		for (i = 0; i < 200000; i++) {
+			t = (i * 7919) % 200000
+			printf "{\"ph\":\"X\",\"name\":\"op\",\"ts\":%d,\"dur\":%d},\n",
+				t * 10, t == 77777 ? 900000 : 3
+		}
+		printf "{\"ph\":\"i\",\"name\":\"e\",\"ts\":%d}]", t }' >t.json
+	run -1 tracegate -q --memory=512M t.json
+	whole=$output
+	run -1 tracegate -q --memory=1M t.json
+	[ "$output" = "$whole" ]
+}
+
+@test "tracegate baseline sees what is slow all the time" {
+	steps 500 >good.json
+	run -0 tracegate baseline -o good.base good.json
+	run -0 tracegate -q --baseline=good.base good.json
+	# Every step 1.8 times as long.
+	awk '{ gsub(/"dur":10[0-9]*/, "\"dur\":1800") } 1' good.json >slow.json
+	run -0 tracegate -q slow.json
+	run -1 tracegate -q --baseline=good.base slow.json
+	[ "$(field reason <<<"$output")" = baseline ]
+	head -n 2 good.base >half.base
+	run -2 tracegate -q --baseline=half.base good.json
+}
+
+@test "tracegate sees a heartbeat that stops" {
+	awk 'BEGIN { print "["
+		for (i = 0; i < 400; i++) {
+			if (i > 200 && i < 300) continue
+			t = i * 1000
+			printf "{\"ph\":\"X\",\"name\":\"beat\",\"ts\":%d,\"dur\":5},\n", t
+		}
+		printf "{\"ph\":\"i\",\"name\":\"e\",\"ts\":%d}]", t }' >t.json
+	for how in --file --live; do
+		run -0 tracegate -q $how t.json
+		run -1 tracegate -q $how --heartbeat=beat t.json
+		[ "$(field reason <<<"$output")" = gap ] ||
+			[ "$(field reason <<<"$output")" = far ]
+	done
+}
+
+@test "tracegate keeps within its byte budget" {
+	steps 300 200 90000 >t.json
+	run -1 tracegate --max-bytes=300 --before=50ms -o small.json t.json
+	grep -P 'class=over-budget\tn=' <<<"$output"
+	[ "$(grep -c '"name":"op"' small.json)" -le 4 ]
+	python3 "$root/tests/perfetto_rules.py" small.json
+}
+
+@test "tracegate reads tables by their columns" {
+	{
+		echo begin,took,what
+		for i in $(seq 0 299); do
+			echo "$((i * 10)),$((i == 250 ? 900 : 5)),job"
+		done
+	} >t.csv
+	run -1 tracegate -q --fields=ts=begin,dur=took,name=what,unit=ms t.csv
+	[ "$(field name <<<"$output")" = job ]
+	tr ',' '\t' <t.csv >t.tsv
+	run -1 tracegate -q --fields=ts=begin,dur=took,name=what,unit=ms t.tsv
+	sed '1d; s/\(.*\),\(.*\),\(.*\)/{"begin":\1,"took":\2,"what":"\3"}/' t.csv >t.jsonl
+	run -1 tracegate -q --fields=ts=begin,dur=took,name=what,unit=ms t.jsonl
+	run -2 tracegate -q --fields=ts=nothing t.csv
+}
+
+@test "tracegate reads the ev lines that it writes" {
+	steps 300 200 90000 >t.json
+	tracegate --all --to=ev -o t.ev t.json >/dev/null || [ $? = 1 ]
+	run -1 tracegate -q t.ev
+	[ "$(field events <<<"$output")" = 601 ]
+	sed '$d' t.ev | head -n 400 >cut.ev
+	run tracegate -q cut.ev
+	[ "$status" = 1 ] || [ "$(field reason <<<"$output")" = truncated ]
+}
