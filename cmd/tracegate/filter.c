@@ -13,38 +13,9 @@
 #include <unistd.h>
 
 #include "gate.h"
+#include "gate_options.h"
 #include "num.h"
 #include "verbs.h"
-
-enum {
-	OPT_F_LIVE = OPT_OWN,
-	OPT_F_FILE,
-	OPT_F_PRESET,
-	OPT_F_SYNC,
-	OPT_F_STEP,
-	OPT_F_SLO,
-	OPT_F_BASELINE,
-	OPT_F_FLOOR,
-	OPT_F_SENSITIVE,
-	OPT_F_FAST,
-	OPT_F_SYNC_ONLY,
-	OPT_F_BEAT,
-	OPT_F_BEFORE,
-	OPT_F_AFTER,
-	OPT_F_LONGEST,
-	OPT_F_COOLDOWN,
-	OPT_F_RATE,
-	OPT_F_MAX_BYTES,
-	OPT_F_AUDIT,
-	OPT_F_SEED,
-	OPT_F_MEMORY,
-	OPT_F_RING,
-	OPT_F_HISTORY,
-	OPT_F_LATENESS,
-	OPT_F_ALL,
-	OPT_F_TO,
-	OPT_F_FIELDS,
-};
 
 // clang-format off
 static const struct opt table[] = {
@@ -84,7 +55,7 @@ static const struct opt table[] = {
 
 static const char *const usage[] = {
 	"tracegate [filter] [options] [TRACE]",
-	"tracegate path|baseline [options] TRACE...",
+	"tracegate path|baseline|control [options] TRACE...",
 	NULL,
 };
 
@@ -97,8 +68,8 @@ static const char summary[] =
     "Keeps a trace shallow, and deep around an anomaly. The trace goes to -o\n"
     "or standard output, records to standard output or standard error.";
 
-static void
-default_settings(struct gate_settings *s)
+void
+gate_defaults(struct gate_settings *s)
 {
 	*s = (struct gate_settings){ 0 };
 	s->detect = (struct detect){ .floor = 1000000, .plain = true };
@@ -245,13 +216,20 @@ input_option(struct gate_settings *s, int id, const struct opt_state *o)
 	return false;
 }
 
+bool
+gate_option(struct gate_settings *s, int id, const struct opt_state *o)
+{
+	return input_option(s, id, o) || detector_option(s, id, o) ||
+	       window_option(s, id, o);
+}
+
 static void
 parse(struct gate_settings *s, int argc, char **argv)
 {
 	struct opt_state o;
 	const char *preset = "all";
 	int id;
-	default_settings(s);
+	gate_defaults(s);
 	opt_start(&o, table, argc, argv);
 	while ((id = opt_next(&o)) != OPT_END) {
 		if (id == OPT_OPERAND) {
@@ -260,9 +238,7 @@ parse(struct gate_settings *s, int argc, char **argv)
 			s->input = o.arg;
 		} else if (id == OPT_F_PRESET) {
 			preset = o.arg;
-		} else if (!input_option(s, id, &o) &&
-			   !detector_option(s, id, &o) &&
-			   !window_option(s, id, &o)) {
+		} else if (!gate_option(s, id, &o)) {
 			cli_common(&s->common, id, &o,
 			    strchr(cli_name(), ' ') ? usage_verb : usage,
 			    summary);
@@ -281,13 +257,13 @@ parse(struct gate_settings *s, int argc, char **argv)
 /* ---- signals ------------------------------------------------------------ */
 
 /* The end of an endless stream: what was read is finished properly. */
-static volatile sig_atomic_t stop;
+volatile sig_atomic_t gate_stop;
 
 static void
 on_signal(int sig)
 {
 	(void)sig;
-	stop = 1;
+	gate_stop = 1;
 }
 
 void
@@ -424,8 +400,8 @@ run(struct gate *g, const struct gate_settings *s, bool live)
 	return status;
 }
 
-static void
-free_settings(struct gate_settings *s)
+void
+gate_settings_free(struct gate_settings *s)
 {
 	for (size_t i = 0; i < s->nslo; i++)
 		free((char *)(uintptr_t)s->slo[i].glob);
@@ -447,11 +423,11 @@ verb_filter(int argc, char **argv)
 		cli_warn_err(s.input, &e);
 		cli_prom(&s.common, NULL, NULL, NULL, STATUS_NONE, 1);
 		reader_close(&g.reader);
-		free_settings(&s);
+		gate_settings_free(&s);
 		return STATUS_NONE;
 	}
 	bool live = is_live(&g);
-	g.stop = &stop;
+	g.stop = &gate_stop;
 	if (live) {
 		catch_signals();
 		reader_watch(&g.reader);
@@ -464,6 +440,6 @@ verb_filter(int argc, char **argv)
 		baseline_load(&g.keys, s.baseline);
 	int status = run(&g, &s, live);
 	gate_free(&g);
-	free_settings(&s);
+	gate_settings_free(&s);
 	return status;
 }

@@ -304,6 +304,9 @@ put_counts(struct gate *g)
 	    "not JSON as they were: written again");
 	put_count(g, "below-ns", t->cut_ns, "stamps cut to nanoseconds");
 	put_count(g, "interrupted", n->interrupted, NULL);
+	put_count(g, "tracer-failed", n->control_failed, NULL);
+	put_count(g, "tracer-busy", n->control_ignored,
+	    "openings while it was on or settling");
 }
 
 static void

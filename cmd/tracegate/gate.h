@@ -67,6 +67,7 @@ struct counts {
 	uint64_t audited;
 	uint64_t shifts;
 	uint64_t untested; /* slices without a key */
+	uint64_t control_failed, control_ignored;
 	bool interrupted;
 	int64_t first, last; /* stamps */
 	int64_t disorder;    /* largest step back, ns */

@@ -15,6 +15,7 @@
 
 enum {
 	TICK_MS = 200,       /* how often silence is looked at */
+	TICK_EVENTS = 64,    /* and the clock while there is none */
 	BEGUN_MAX = 1 << 16, /* slices open at a time */
 	STUB_MAX = 4096,     /* bytes of a begin kept for later */
 	WARM_MIN = 8,        /* samples before anything is judged */
@@ -631,6 +632,9 @@ stream(struct live *l, struct err *e)
 		int r = reader_next(&g->reader, &ev, e);
 		if (r == READ_EVENT) {
 			accept(l, &ev);
+			/* A busy stream is never idle. */
+			if (g->on_tick && g->n.events % TICK_EVENTS == 0)
+				g->on_tick(g->user);
 			if (g->out.failure.code)
 				return err_set(e, g->out.failure.code, "%s",
 				    g->out.failure.msg);

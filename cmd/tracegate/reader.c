@@ -102,17 +102,11 @@ open_source(struct reader *r, struct src **s, const char *tmpdir, struct err *e)
 	return n;
 }
 
-int
-reader_open(struct reader *r, const char *path, const char *type,
-    const struct fields *fields, const char *tmpdir, struct err *e)
+/* Over an open source, which the feed takes. */
+static int
+open_on(struct reader *r, struct src *src, const char *type, struct err *e)
 {
-	*r = (struct reader){ .name = path, .fields = fields };
-	r->info.rank = -1;
-	struct src *src;
-	int n = open_source(r, &src, tmpdir, e);
-	if (n)
-		return n;
-	n = feed_open(&r->feed, src, e);
+	int n = feed_open(&r->feed, src, e);
 	if (n) {
 		src_close(src);
 		return n;
@@ -121,6 +115,28 @@ reader_open(struct reader *r, const char *path, const char *type,
 	if (!r->format)
 		return e->code ? e->code : SE_EFORMAT;
 	return r->format->open ? r->format->open(r, e) : 0;
+}
+
+int
+reader_open(struct reader *r, const char *path, const char *type,
+    const struct fields *fields, const char *tmpdir, struct err *e)
+{
+	*r = (struct reader){ .name = path, .fields = fields };
+	r->info.rank = -1;
+	struct src *src;
+	int n = open_source(r, &src, tmpdir, e);
+	return n ? n : open_on(r, src, type, e);
+}
+
+int
+reader_open_mem(struct reader *r, const void *p, size_t len, const char *type,
+    const struct fields *fields, struct err *e)
+{
+	*r = (struct reader){ .name = "memory", .fields = fields };
+	r->info.rank = -1;
+	struct src *src;
+	int n = src_open_mem(&src, p, len, e);
+	return n ? n : open_on(r, src, type, e);
 }
 
 void

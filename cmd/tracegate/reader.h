@@ -89,6 +89,9 @@ extern const struct format *const reader_formats[];
  */
 int reader_open(struct reader *r, const char *path, const char *type,
     const struct fields *fields, const char *tmpdir, struct err *e);
+/* The same over bytes that outlive the reader. */
+int reader_open_mem(struct reader *r, const void *p, size_t len,
+    const char *type, const struct fields *fields, struct err *e);
 /* Live input: wakes up now and then. Not for gzip, which buffers. */
 void reader_watch(struct reader *r);
 int reader_next(struct reader *r, struct event *ev, struct err *e);

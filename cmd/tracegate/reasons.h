@@ -30,5 +30,8 @@
 #define REASON_BAD_EVENT_REF "bad-event-ref"
 #define REASON_ORPHAN_GPU "orphan-gpu"
 #define REASON_SKEW "skew"
+/* of control records */
+#define REASON_TRACER_ABSENT "tracer-absent"
+#define REASON_TRACER_FAILED "tracer-failed"
 
 #endif
