@@ -354,3 +354,60 @@ steps() {
 	run tracegate -q cut.ev
 	[ "$status" = 1 ] || [ "$(field reason <<<"$output")" = truncated ]
 }
+
+@test "tracegate control turns a tracer on at an anomaly and off again" {
+	cat >tracer <<-'END'
+		#!/bin/sh
+		echo "$1" >>calls
+	END
+	chmod +x tracer
+	steps 300 200 90000 >t.json
+	run -1 tracegate control --on='./tracer on' --off='./tracer off' \
+		--hold=1ms t.json
+	[ "$(cat calls)" = "$(printf 'on\noff')" ]
+	[ "$(grep -c '^control.*result=on$' <<<"$output")" = 1 ]
+	# A run without an anomaly asks for nothing.
+	rm calls
+	steps 300 >t.json
+	run -0 tracegate control --on='./tracer on' --off='./tracer off' t.json
+	[ ! -e calls ]
+}
+
+@test "tracegate control turns the tracer off also when on failed" {
+	printf '#!/bin/sh\necho "$1" >>calls\n[ "$1" = off ]\n' >tracer
+	chmod +x tracer
+	steps 300 200 90000 >t.json
+	run -1 tracegate control --on='./tracer on' --off='./tracer off' t.json
+	grep -P '^control.*reason=tracer-failed' <<<"$output"
+	[ "$(tail -n 1 calls)" = off ]
+}
+
+@test "tracegate control sends no signal that would kill" {
+	sleep 60 &
+	pid=$!
+	steps 300 200 90000 >t.json
+	run -1 tracegate control --signal=USR1 -p $pid t.json
+	kill -0 $pid
+	kill $pid
+	grep -P 'reason=tracer-failed\tnote=process \d+ does not catch' <<<"$output"
+	# One that is caught arrives: on, then off.
+	mkfifo ready
+	sh -c 'trap "echo got >>signals" USR1; echo >ready
+		while [ ! -e stop ]; do sleep 0.05; done' &
+	pid=$!
+	read -r _ <ready
+	run -1 tracegate control --signal=SIGUSR1 -p $pid --hold=100ms t.json
+	for _ in $(seq 100); do
+		[ -s signals ] && break
+		sleep 0.1
+	done
+	touch stop
+	[ -s signals ]
+}
+
+@test "tracegate control says that nobody listens" {
+	mkfifo ctl
+	steps 10 >t.json
+	run -2 tracegate control --fifo=ctl t.json
+	[[ $output == *"nobody reads ctl"* ]]
+}
