@@ -15,8 +15,8 @@
 enum {
 	DIGIT = 11, /* bits a pass: 2048 counters fit the first-level cache */
 	RADIX = 1 << DIGIT,
-	/* Item, its sorted copy, and two pairs while sorting. */
-	BYTES_EACH = 2 * (int)sizeof(struct item) + 32,
+	/* Item, and two pairs while sorting. */
+	BYTES_EACH = (int)sizeof(struct item) + 32,
 	ITEMS_MIN = 1 << 16,
 	RUNS_MAX = 1024,
 	MERGE_BLOCK = 1 << 12, /* items read from a run at a time */
@@ -28,7 +28,7 @@ struct pair {
 };
 
 struct sorter {
-	struct item *item, *sorted;
+	struct item *item;
 	size_t n, cap, max;
 	const char *tmpdir;
 	int fd; /* of the runs */
@@ -69,7 +69,6 @@ sorter_free(struct sorter *s)
 	if (s->fd >= 0)
 		close(s->fd);
 	free(s->item);
-	free(s->sorted);
 	free(s);
 }
 
@@ -100,13 +99,32 @@ in_order(const struct item *it, size_t n)
 	return true;
 }
 
-/* Sorts item[0..n) into `sorted`, or leaves them if they are in order. */
-static struct item *
+/*
+ * Item i becomes the one that a[i] names, along the cycles of the permutation:
+ * a second array would cost as much as the sort, in pages never touched.
+ */
+static void
+permute(struct item *it, struct pair *a, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct item first = it[i];
+		size_t j = i;
+		while (a[j].at != j) {
+			size_t k = a[j].at;
+			a[j].at = (uint32_t)j;
+			it[j] = k == i ? first : it[k];
+			j = k == i ? j : k;
+		}
+	}
+}
+
+/* Sorts item[0..n), unless it is in order. */
+static void
 sort_run(struct sorter *s)
 {
 	size_t n = s->n;
 	if (in_order(s->item, n))
-		return s->item;
+		return;
 	int64_t min = s->item[0].ts, max = min;
 	for (size_t i = 1; i < n; i++) {
 		min = s->item[i].ts < min ? s->item[i].ts : min;
@@ -125,12 +143,8 @@ sort_run(struct sorter *s)
 		b = t;
 	}
 	free(b);
-	free(s->sorted);
-	s->sorted = cli_alloc(n, sizeof *s->sorted);
-	for (size_t i = 0; i < n; i++)
-		s->sorted[i] = s->item[a[i].at];
+	permute(s->item, a, n);
 	free(a);
-	return s->sorted;
 }
 
 /* ---- runs on disk ------------------------------------------------------- */
@@ -162,7 +176,8 @@ spill(struct sorter *s, struct err *e)
 		s->fd = spool_temp(s->tmpdir, e);
 	if (s->fd < 0)
 		return SE_EIO;
-	const struct item *it = sort_run(s);
+	sort_run(s);
+	const struct item *it = s->item;
 	int r =
 	    write_at(s->fd, it, s->n * sizeof *it, s->written * sizeof *it, e);
 	if (r)
@@ -305,8 +320,7 @@ merge(struct sorter *s, struct err *e)
 	if (r)
 		return r;
 	free(s->item);
-	free(s->sorted);
-	s->item = s->sorted = NULL;
+	s->item = NULL;
 	struct run *run = cli_alloc(s->runs, sizeof *run);
 	uint64_t off = 0;
 	for (size_t i = 0; i < s->runs && !r; i++) {
@@ -328,8 +342,10 @@ int
 sorter_finish(struct sorter *s, struct item **items, size_t *n, struct err *e)
 {
 	if (!s->runs) {
+		if (s->n)
+			sort_run(s);
 		*n = s->n;
-		*items = s->n ? sort_run(s) : NULL;
+		*items = s->item;
 		return 0;
 	}
 	int r = s->n ? spill(s, e) : 0;
