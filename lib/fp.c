@@ -354,7 +354,6 @@ static const struct {
 	{ "slice", FP, AT(slice) },
 	{ "global", FP, AT(global) },
 	{ "offset", FP, AT(offset) },
-	{ "vtype", SCALAR, AT(vtype) },
 };
 
 static enum fp_relation

@@ -147,6 +147,10 @@ test_compare(void)
 	      !strcmp(why, "dtype"));
 	CHECK(compare("scalar\tname=a\tvtype=f64\tvalue=1.0",
 		  "scalar\tname=a\tvtype=f64\tvalue=1", &why) == FP_DIFFERENT);
+	/* Whatever else a scalar is: it is compared as text. */
+	CHECK(compare("scalar\tname=a\tvtype=num\tvalue=1",
+		  "scalar\tname=a\tvtype=null\tvalue=null",
+		  &why) == FP_DIFFERENT);
 	CHECK(compare(y, "scalar\tname=a\tvtype=f64\tvalue=1", &why) ==
 	      FP_INCOMPARABLE);
 }
