@@ -791,3 +791,95 @@ replicas() {
 	run -3 --separate-stderr fpdiff --combine rows x
 	[[ $stderr == *"the unit does not divide"* ]]
 }
+
+# ---- what filtered and sorted streams cannot show -------------------------
+
+# plain VALUE...: steps 8 to 11 of three names without seq; VALUE replaces that
+# of layer b at step 10.
+plain() {
+	awk -v v="$1" 'BEGIN { for (s = 8; s < 12; s++) for (n = 1; n < 4; n++)
+		printf "fp\tname=%s\tdtype=f32\tshape=2\tbytes=8\t" \
+		    "hash=xxh3-128:%032x\tstep=%d\trank=0\n",
+		    substr("abc", n, 1), v && s == 10 && n == 2 ? v : s * 10 + n, s }'
+}
+
+@test "fpdiff --partial does not say same where both sides have unmatched records" {
+	plain | sed 's/\trank=0//' >lines
+	seal order=exec <lines >a
+	# A sorted copy without its end: step 10 comes before step 8.
+	sed '/step=9/d' lines | LC_ALL=C sort | sed 's/name=c/name=d/' >b
+	run -3 fpdiff --partial a b
+	[[ $output == *$'result=unknown'* ]]
+	head -n 8 a >cut
+	run -0 fpdiff --partial a cut
+	[[ $output == *scope=partial* ]]
+	# The order of a set: a renamed tensor.
+	sed 's/name=c/name=d/' lines | seal order=set | sed '$d' >b
+	seal order=set <lines >a
+	run -3 fpdiff --partial a b
+	[[ $output == *reason=unmatched-partial* ]]
+	# A is whole: what B has more is no loss of A's.
+	(head -n 8 b; printf 'fp\tname=z\tdtype=u8\tshape=1\tbytes=1\thash=x:1\n') |
+		sed 's/name=d/name=c/' >more
+	run -3 fpdiff --partial a more
+	[[ $output == *reason=unmatched-partial* ]]
+}
+
+@test "fpdiff never says first or different of sorted streams without seq" {
+	plain | seal order=exec >a
+	plain 999 | seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *class=first* ]]
+	for side in b a; do
+		LC_ALL=C sort $side >sorted.$side
+	done
+	for pair in 'a sorted.b' 'sorted.a sorted.b' 'a sorted.a'; do
+		for opt in '' -v --first -q; do
+			run -3 fpdiff $opt $pair
+			[[ $output == *reason=order* ]]
+			[[ $output != *class=first* && $output != *prefix[$'\t=']* ]]
+			[[ $output != *$'verdict\t'*name=* ]]
+		done
+	done
+	run -0 fpdiff sorted.a sorted.a
+}
+
+@test "fpdiff compares scalars as text whatever their types are" {
+	for v in 1.5 NaN null ''; do
+		printf 'step,loss\n1,2\n2,%s\n3,2\n' "$v" >"$v.csv"
+	done
+	printf '{"step":1,"loss":2}\n{"step":2,"loss":null}\n{"step":3,"loss":2}\n' >j.jsonl
+	for other in NaN.csv null.csv .csv j.jsonl; do
+		run -1 fpdiff 1.5.csv "$other"
+		[[ $output == *$'class=first\tname=loss\tstep=2'* ]]
+		[[ $output != *incomparable* ]]
+	done
+	run -0 fpdiff null.csv j.jsonl
+}
+
+@test "fpdiff --tensors compares what a damaged file still has" {
+	st() { # LAST: two tensors of two u32; LAST is the last byte
+		printf '\x90\0\0\0\0\0\0\0%-144s' '{"a":{"dtype":"U32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"U32","shape":[2],"data_offsets":[8,16]}}'
+		printf "\\1\\0\\0\\0\\2\\0\\0$1\\3\\0\\0\\0\\4\\0\\0\\0"
+	}
+	st '\0' >a.safetensors
+	st '\5' >b.safetensors
+	head -c -5 b.safetensors >cut.safetensors
+	head -c -5 a.safetensors >same.safetensors
+	run -1 fpdiff --tensors a.safetensors b.safetensors
+	[[ $output == *$'result=different'*name=a* ]]
+	run -1 --separate-stderr fpdiff --tensors a.safetensors cut.safetensors
+	[[ $output == *$'result=different'*name=a*skipped=1* ]]
+	[[ $stderr == *cut.safetensors* ]]
+	run -3 --separate-stderr fpdiff --tensors a.safetensors same.safetensors
+	[[ $output == *$'result=unknown'*reason=damaged*skipped=1* ]]
+	[[ $output != *reason=unmatched* ]]
+	head -c 100 a.safetensors >head.safetensors
+	run -2 fpdiff --tensors a.safetensors head.safetensors
+	plain | seal order=exec >records
+	run -2 fpdiff --tensors a.safetensors records
+	[[ $output == *"records: records hold no data"* ]]
+	mkdir d
+	run -2 fpdiff --tensors d a.safetensors
+	[[ $output == *"d: is a directory: compare it without --tensors"* ]]
+}

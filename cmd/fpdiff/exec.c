@@ -60,6 +60,7 @@ struct lane {
 	struct boundary *boundary;
 	/* by side */
 	uint64_t seq[2], seq_part[2], last_part[2];
+	uint64_t at_step[2], step_part[2];
 };
 
 struct exec {
@@ -72,6 +73,7 @@ struct exec {
 	size_t last_lane; /* where the last record belonged */
 	bool ended[2];
 	bool stop; /* --first: enough was seen, what is held is only freed */
+	bool no_sequence; /* some records have none: only the end is proof */
 	struct judged judged;
 	bool flipped, flip_step_given;
 	uint64_t flip_step; /* lowest step of an unstable flip */
@@ -140,6 +142,20 @@ free_lane(struct lane *l)
 	free(l);
 }
 
+/* Without a sequence the steps of a rank have to do: they do not fall. */
+static void
+check_step(struct exec *x, struct lane *l, int side, struct str text)
+{
+	uint64_t part = side_part(x->side[side]), step;
+	x->no_sequence = true;
+	if (!text.p || num_u64(text, 0, UINT64_MAX, &step, NULL))
+		return;
+	if (l->step_part[side] == part + 1 && step < l->at_step[side])
+		x->judged.order_broken = true;
+	l->at_step[side] = step;
+	l->step_part[side] = part + 1;
+}
+
 /* Within a part of the stream the sequence of a rank rises. */
 static void
 check_sequence(struct exec *x, struct lane *l, int side, const struct entry *e)
@@ -147,10 +163,12 @@ check_sequence(struct exec *x, struct lane *l, int side, const struct entry *e)
 	uint64_t part = side_part(x->side[side]);
 	l->n[side]++;
 	l->last_part[side] = part;
-	if (!e->seq.given)
+	if (!e->seq.given) {
+		check_step(x, l, side, e->step);
 		return;
+	}
 	if (l->seq_part[side] == part + 1 && e->seq.v < l->seq[side])
-		x->judged.order_broken = true;
+		x->judged.order_broken = x->judged.sequence_fell = true;
 	l->seq[side] = e->seq.v;
 	l->seq_part[side] = part + 1;
 }
@@ -241,6 +259,10 @@ release(struct exec *x, struct lane *l, enum relation next)
 	};
 	if (island && w->class == DIFF_FIRST)
 		d.note = "neighbours match again";
+	if (x->judged.order_broken && d.class != DIFF_TAINTED)
+		d = (struct diff){
+			.class = DIFF_DIFFERENT, .a = w->a, .b = w->b
+		};
 	print_diff(x, &d);
 	free(w->a);
 	free(w->b);
@@ -335,6 +357,8 @@ pair(struct exec *x, struct lane *l, const struct entry *a,
     const struct entry *b)
 {
 	enum relation relation = REL_SAME;
+	if (x->stop)
+		return;
 	if (a->form != b->form)
 		relation = REL_OTHER;
 	else if (!u128_same(a->value, b->value))
@@ -711,18 +735,38 @@ finish(struct exec *x)
 	x->judged.tainted = all_tainted(x);
 }
 
+/* Out of order nothing is the first, nor does anything follow from it. */
+static void
+forget_order(struct exec *x)
+{
+	static const enum diff_class class[] = { DIFF_FIRST, DIFF_CONSEQUENCE,
+		DIFF_ISOLATED };
+	uint64_t *n = x->report->tally.n;
+	for (size_t i = 0; i < sizeof class / sizeof *class; i++) {
+		n[DIFF_DIFFERENT] += n[class[i]];
+		n[class[i]] = 0;
+	}
+	rec_comment(x->report->out,
+	    "not in the order of execution: no prefix, and no difference is "
+	    "the first");
+}
+
 static int
 conclude(struct exec *x)
 {
 	struct lane **sorted = cli_alloc(x->nlanes + 1, sizeof *sorted);
+	bool ordered = !x->judged.order_broken;
 	memcpy(sorted, x->lane, x->nlanes * sizeof *sorted);
 	qsort(sorted, x->nlanes, sizeof *sorted, by_step);
-	print_lanes(x, sorted);
+	if (ordered)
+		print_lanes(x, sorted);
+	else
+		forget_order(x);
 	report_counts(x->report);
-	struct outcome o = { .prefix_given = true };
+	struct outcome o = { .prefix_given = ordered };
 	for (size_t i = 0; i < x->nlanes; i++)
 		o.prefix += sorted[i]->prefix;
-	if (x->nlanes && sorted[0]->a) {
+	if (ordered && x->nlanes && sorted[0]->a) {
 		o.a = sorted[0]->a;
 		o.b = sorted[0]->b;
 		o.prefix = sorted[0]->prefix;
@@ -742,9 +786,11 @@ run(struct report *r, struct side *a, struct side *b)
 	x->report = r;
 	x->side[ALIGN_A] = a;
 	x->side[ALIGN_B] = b;
+	x->judged.order_broken = side_order_lost(a) || side_order_lost(b);
 	if (align_new(&x->align, (size_t)r->s->window, on_event, x, &e))
 		cli_die("%s", e.msg);
-	while (!x->stop && !(x->ended[ALIGN_A] && x->ended[ALIGN_B]))
+	while (!(x->stop && !x->no_sequence) &&
+	       !(x->ended[ALIGN_A] && x->ended[ALIGN_B]))
 		read_some(x);
 	finish(x);
 	return x;
@@ -777,7 +823,7 @@ exec_roots(struct report *r, struct side *a, struct side *b, exec_root *found,
 {
 	struct exec *x = run(r, a, b);
 	int status = judge(r, a, b, &x->judged, o);
-	for (size_t i = 0; i < x->nlanes; i++) {
+	for (size_t i = 0; i < x->nlanes && !x->judged.order_broken; i++) {
 		const struct lane *l = x->lane[i];
 		if (!l->a)
 			continue;

@@ -58,6 +58,7 @@ struct entry {
 	bool input;       /* io=in or io=param */
 	bool is_volatile; /* a scalar that changes by nature */
 	struct fp_u64 seq;
+	struct str step; /* of the current line; not in a copy */
 	struct str rank, file;
 	struct str raw;
 	uint64_t line;
@@ -92,9 +93,12 @@ side_bad(struct side *side, uint64_t line, const char *what, struct str name);
 void side_same_bad(struct side *side);
 /* Records in the order of execution, or a set of names? */
 bool side_is_exec(const struct side *side);
+/* It was sorted, and has no seq by which to put it back. */
+bool side_order_lost(const struct side *side);
 /* Adds what is wrong with the input; call at the end. */
 void side_damage(const struct side *side, struct damage *d);
 bool side_is_whole(const struct side *side);
+bool side_is_filtered(const struct side *side);
 /* Heads that were seen: do they say other conditions? NULL: no. */
 const char *side_conditions_differ(const struct side *a, const struct side *b);
 /* Time of the last head, or false. */
@@ -193,6 +197,7 @@ struct outcome {
 	struct verdict v;
 	/* the divergence that the verdict names */
 	const struct entry *a, *b;
+	struct str name; /* or only this, of the one tensor that differs */
 	bool prefix_given;
 	uint64_t prefix;
 	bool time_given; /* B says when it was made */
@@ -234,12 +239,16 @@ int tensors_compare(struct report *r);
 
 /* judge.c: counts and damage to a verdict. Returns the status. */
 struct judged {
-	bool order_broken;  /* a sequence fell: not in execution order */
+	bool order_broken;  /* not in execution order */
+	bool sequence_fell; /* that is sure: not only the steps fall */
 	bool window_broken; /* ranks too far apart */
 	bool tainted;       /* every difference follows an unstable one */
 };
-/* Of tensors, whose damage is in the verdict already. */
-int judge_tensors(struct report *r, struct outcome *o);
+/*
+ * Of tensors, whose damage is in the verdict already. Unmatched: a whole file
+ * lacks some.
+ */
+int judge_tensors(struct report *r, struct outcome *o, bool unmatched);
 int judge(struct report *r, const struct side *a, const struct side *b,
     const struct judged *j, struct outcome *o);
 

@@ -6,6 +6,7 @@
 #define REASON_WINDOW "window"
 #define REASON_UNSTABLE "unstable"
 #define REASON_UNMATCHED "unmatched"
+#define REASON_UNMATCHED_PARTIAL "unmatched-partial"
 #define REASON_MISSING_RANKS "missing-ranks"
 #define REASON_INCOMPARABLE "incomparable"
 #define REASON_MASKED "masked"
@@ -69,6 +70,19 @@ judge_unmatched(struct verdict *v, const char *conditions, bool whole,
 	/* Otherwise the damage is the reason, and verdict_settle says so. */
 }
 
+/*
+ * --partial: may the records without a partner have lost it to the filter?
+ * Not if both sides have some: then a record was moved, renamed or replaced.
+ * Nor if the side that lacks them is all there.
+ */
+static bool
+part_explains(const struct tally *t, const bool *filtered)
+{
+	if (t->alone[0] && t->alone[1])
+		return false;
+	return (!t->alone[0] || filtered[1]) && (!t->alone[1] || filtered[0]);
+}
+
 /* What is left to say when no pair differs and none is missing. */
 static int
 settle(struct report *r, struct verdict *v)
@@ -92,14 +106,14 @@ settle(struct report *r, struct verdict *v)
 }
 
 int
-judge_tensors(struct report *r, struct outcome *o)
+judge_tensors(struct report *r, struct outcome *o, bool unmatched)
 {
 	struct verdict *v = &o->v;
 	v->result = "same";
 	v->status = STATUS_CLEAN;
 	if (tally_different(&r->tally))
 		different(v, NULL);
-	else if (r->tally.n[DIFF_UNMATCHED])
+	else if (unmatched)
 		different(v, REASON_UNMATCHED);
 	return settle(r, v);
 }
@@ -116,6 +130,7 @@ judge(struct report *r, const struct side *a, const struct side *b,
 	side_damage(a, &v->damage);
 	side_damage(b, &v->damage);
 	v->damage.skipped += t->missing;
+	bool filtered[] = { side_is_filtered(a), side_is_filtered(b) };
 	bool whole = side_is_whole(a) && side_is_whole(b) && !t->missing;
 	uint64_t unmatched = t->n[DIFF_UNMATCHED] - t->missing_records;
 	if (tally_different(t))
@@ -125,9 +140,13 @@ judge(struct report *r, const struct side *a, const struct side *b,
 	if (v->status == STATUS_CLEAN && t->missing)
 		unknown(v, REASON_MISSING_RANKS, "the streams of all ranks");
 	else if (v->status == STATUS_CLEAN &&
-		 (j->order_broken || j->window_broken))
+		 (j->sequence_fell || j->window_broken))
 		judge_values(v, NULL, j);
 	else if (v->status == STATUS_CLEAN && t->n[DIFF_UNSTABLE])
 		judge_values(v, NULL, &(struct judged){ .tainted = true });
+	else if (v->status == STATUS_CLEAN && r->s->common.policy.partial &&
+		 !part_explains(t, filtered))
+		unknown(v, REASON_UNMATCHED_PARTIAL,
+		    "whole streams in the order they were written");
 	return settle(r, v);
 }

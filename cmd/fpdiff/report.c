@@ -221,8 +221,6 @@ shown_value(const struct fp *f, const char *why)
 		return f->dtype;
 	if (!strcmp(why, "shape"))
 		return f->shape;
-	if (!strcmp(why, "vtype"))
-		return f->vtype;
 	if (!strcmp(why, "slice"))
 		return f->slice;
 	if (!strcmp(why, "global"))
@@ -410,6 +408,8 @@ report_verdict(struct report *r, const struct outcome *o)
 	if (a) {
 		put_place(out, a);
 		rec_str(out, "name", a->name);
+	} else if (o->name.len) {
+		rec_str(out, "name", o->name);
 	}
 	if (o->prefix_given)
 		rec_u64(out, "prefix", o->prefix);

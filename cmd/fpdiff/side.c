@@ -32,6 +32,7 @@ struct side {
 	struct str line;
 	bool ended;
 	bool set, replicated;
+	bool order_lost; /* sorted, and not to be put back */
 	uint64_t part, warnings;
 	bool time_given;
 	int64_t time;
@@ -59,6 +60,12 @@ uint64_t
 side_part(const struct side *side)
 {
 	return side->part;
+}
+
+bool
+side_order_lost(const struct side *side)
+{
+	return side->order_lost;
 }
 
 bool
@@ -176,6 +183,7 @@ struct sort_line {
 	struct str text, rank;
 	uint64_t seq, number;
 	int group; /* heads first, then records, then ends */
+	bool no_seq;
 };
 
 static struct str
@@ -213,13 +221,34 @@ sort_line_of(struct str text, uint64_t number)
 		l.group = 2;
 	else
 		l.rank = value_of(text, "rank");
-	num_u64(value_of(text, "seq"), 0, UINT64_MAX, &l.seq, NULL);
+	l.no_seq =
+	    num_u64(value_of(text, "seq"), 0, UINT64_MAX, &l.seq, NULL) != 0;
 	return l;
+}
+
+/* There is no seq to put lines back, and their steps fall. */
+static bool
+steps_fall(const struct sort_line *line, size_t n)
+{
+	uint64_t last = 0, step;
+	for (size_t i = 0; i < n; i++) {
+		const struct sort_line *l = &line[i];
+		if (i && !str_same(l->rank, line[i - 1].rank))
+			last = 0;
+		if (l->group != 1 || !l->no_seq ||
+		    num_u64(
+			value_of(l->text, "step"), 0, UINT64_MAX, &step, NULL))
+			continue;
+		if (step < last)
+			return true;
+		last = step;
+	}
+	return false;
 }
 
 /* True, and *out holds the reordered text, if some rank's seq fell. */
 static bool
-reorder(struct str text, struct buf *out)
+reorder(struct str text, struct buf *out, bool *lost)
 {
 	size_t n = 0, cap = 0;
 	struct sort_line *line = NULL;
@@ -240,6 +269,7 @@ reorder(struct str text, struct buf *out)
 	exec = exec && text.len && text.p[text.len - 1] == '\n';
 	if (exec) {
 		qsort(line, n, sizeof *line, by_sequence);
+		*lost = steps_fall(line, n);
 		for (size_t i = 0; i < n; i++) {
 			buf_str(out, line[i].text);
 			buf_putc(out, '\n');
@@ -295,7 +325,7 @@ unsort(struct side *side, struct src *src)
 	read_all(src, &text);
 	struct src *memory;
 	if (src_size(src) == text.len &&
-	    reorder(buf_view(&text), &side->sorted) &&
+	    reorder(buf_view(&text), &side->sorted, &side->order_lost) &&
 	    !src_open_mem(&memory, side->sorted.p, side->sorted.len, &e)) {
 		src_close(src);
 		src = memory;
@@ -415,7 +445,8 @@ form_of(struct buf *b, const struct fp *f)
 	/* The length of plain bytes is part of what is compared. */
 	bool bytes = !f->scalar && str_is(f->dtype, "bytes");
 	uint64_t len = bytes ? 0 : f->bytes;
-	const struct str part[] = { f->scalar ? f->vtype : f->dtype,
+	/* The type of a scalar is not: 1 and nan, text and null do differ. */
+	const struct str part[] = { f->scalar ? STR_NULL : f->dtype,
 		bytes ? STR_NULL : f->shape, f->slice, f->global, f->offset,
 		word };
 	size_t n = sizeof part / sizeof *part, room = 2 + 8 * (n + 1);
@@ -468,6 +499,7 @@ fill(struct side *side, const struct fp *f, struct str line, struct entry *e)
 		.input = is_input(f->place[FP_IO]),
 		.is_volatile = f->scalar && str_is(f->class, "volatile"),
 		.seq = f->seq,
+		.step = f->place[FP_STEP],
 		.rank = f->place[FP_RANK],
 		.file = f->file,
 		.raw = line,
@@ -545,6 +577,7 @@ entry_dup(const struct entry *e)
 	if (!copy)
 		cli_die("out of memory");
 	*copy = *e;
+	copy->step = STR_NULL;
 	char *to = keep((char *)(copy + 1), &copy->raw);
 	to = keep(to, &copy->rank);
 	keep(to, &copy->file);
@@ -621,6 +654,14 @@ side_damage(const struct side *side, struct damage *d)
 		t.skipped = t.ended[STATUS_UNKNOWN] + t.ended[STATUS_NONE];
 	damage_add(d, &t);
 	d->skipped += operand_skipped(side->operand);
+}
+
+bool
+side_is_filtered(const struct side *side)
+{
+	struct damage d = { 0 };
+	side_damage(side, &d);
+	return d.filtered;
 }
 
 bool

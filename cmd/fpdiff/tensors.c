@@ -14,7 +14,7 @@
 #include "profile.h"
 #include "tensor.h"
 
-enum { BLOCK = 1 << 20 };
+enum { BLOCK = 1 << 20, REC_PROBE = 4096 };
 
 struct file {
 	const char *path; /* without the name */
@@ -22,6 +22,7 @@ struct file {
 	struct str name; /* of the tensor, or all */
 	struct src *src;
 	struct tensor_set set;
+	bool damaged; /* it may have had more tensors */
 };
 
 /* ---- opening ----------------------------------------------------------- */
@@ -51,15 +52,41 @@ split_operand(struct file *f, const char *operand)
 }
 
 static void
+refuse_others(const struct file *f)
+{
+	char head[REC_PROBE];
+	size_t n;
+	if (!src_read_some(f->src, 0, head, sizeof head, &n, NULL) &&
+	    rec_probe(head, n))
+		cli_usage("%s: records hold no data: compare them without "
+			  "--tensors",
+		    f->path);
+}
+
+/* Of a damaged file what can be read is compared. */
+static void
 open_file(struct file *f, const char *operand)
 {
 	static const struct tensor_hints hints = { .dirfd = -1 };
+	struct stat st;
 	struct err e;
 	split_operand(f, operand);
-	if (src_open(&f->src, f->path, cli_tmpdir(), 0, &e) ||
-	    src_seekable(f->src, &e) ||
-	    tensor_open(&f->set, f->src, &hints, &e))
+	if (!stat(f->path, &st) && S_ISDIR(st.st_mode))
+		cli_usage("%s: is a directory: compare it without --tensors, "
+			  "or its files one by one",
+		    f->path);
+	if (src_open(&f->src, f->path, cli_tmpdir(), 0, &e))
 		cli_die_err(f->path, &e);
+	refuse_others(f);
+	int r = src_seekable(f->src, &e);
+	/* Torn gzip is readable up to the tear. */
+	if (!r || r == SE_ETRUNC || r == SE_EFORMAT)
+		r = tensor_open(&f->set, f->src, &hints, &e);
+	if (r && !f->set.n)
+		cli_die_err(f->path, &e);
+	if (r)
+		cli_warn_err(f->path, &e);
+	f->damaged = r != 0;
 	if (tensor_is_stream(&f->set))
 		cli_die("%s: a table: compare it without --tensors", f->path);
 }
@@ -183,6 +210,21 @@ read_both(struct file *fa, struct tensor *a, struct file *fb, struct tensor *b,
 
 /* ---- one pair ---------------------------------------------------------- */
 
+/* The one element that differs, in words. */
+static void
+put_element(struct report *r, const struct profile *p)
+{
+	unsigned bit = 0;
+	struct buf *b = &r->text;
+	while (bit < p->width && !p->bit[bit])
+		bit++;
+	b->len = 0;
+	buf_printf(b, "bit %u of one element, ", bit);
+	buf_puts(b, p->ndim == 2 ? "row,col " : p->ndim ? "at " : "a scalar");
+	profile_put_first(b, p);
+	rec_str(r->out, "note", buf_view(b));
+}
+
 static void
 put_profile(struct report *r, struct str name, const struct profile *p)
 {
@@ -216,6 +258,8 @@ put_profile(struct report *r, struct str name, const struct profile *p)
 		rec_str(o, "bits", buf_view(b));
 	if (p->stride)
 		rec_u64(o, "stride", p->stride);
+	if (p->differing == 1 && !strcmp(profile_class(p), "single-bit"))
+		put_element(r, p);
 	rec_end(o);
 }
 
@@ -250,9 +294,16 @@ is_comparable(const struct tensor *a, const struct tensor *b)
 		   !memcmp(a->shape, b->shape, a->ndim * sizeof *a->shape));
 }
 
+/* What tensors_compare wants to know. */
+struct found {
+	struct damage damage;
+	struct str name;    /* of the first tensor that differs */
+	uint64_t unmatched; /* which the other file, being whole, lacks */
+};
+
 static void
 compare_pair(struct report *r, struct file *fa, struct tensor *a,
-    struct file *fb, struct tensor *b, struct damage *damage)
+    struct file *fb, struct tensor *b, struct found *found)
 {
 	struct profile p;
 	struct err e;
@@ -264,9 +315,10 @@ compare_pair(struct report *r, struct file *fa, struct tensor *a,
 		cli_die_err(fa->path, &e);
 	bool whole = read_both(fa, a, fb, b, &p);
 	profile_end(&p);
-	damage->skipped += !whole;
+	found->damage.skipped += !whole;
 	if (p.differing) {
-		r->tally.n[DIFF_DIFFERENT]++;
+		if (!r->tally.n[DIFF_DIFFERENT]++)
+			found->name = a->name;
 		put_profile(r, a->name.len ? a->name : str_c("tensor"), &p);
 	} else {
 		r->tally.equal += whole;
@@ -274,14 +326,18 @@ compare_pair(struct report *r, struct file *fa, struct tensor *a,
 }
 
 static void
-put_unmatched(struct report *r, const struct tensor *t, int side)
+put_unmatched(struct report *r, const struct tensor *t, int side,
+    const struct file *other, struct found *found)
 {
+	found->unmatched += !other->damaged;
 	r->tally.n[DIFF_UNMATCHED]++;
 	r->tally.alone[side]++;
 	rec_begin(r->out, "diff");
 	rec_put(r->out, "class", "unmatched");
 	rec_str(r->out, "name", t->name);
 	rec_put(r->out, side ? "b" : "a", t->dtype->name);
+	if (other->damaged)
+		rec_put(r->out, "note", "the other file is damaged");
 	rec_end(r->out);
 }
 
@@ -314,7 +370,7 @@ count_wanted(const struct report *r, const struct file *f, struct tensor **only)
 
 static void
 compare_by_name(
-    struct report *r, struct file *fa, struct file *fb, struct damage *damage)
+    struct report *r, struct file *fa, struct file *fb, struct found *found)
 {
 	struct map names = { 0 };
 	for (size_t i = 0; i < fb->set.n; i++) {
@@ -333,17 +389,17 @@ compare_by_name(
 			continue;
 		uint64_t *at = map_get(&names, t->name);
 		if (!at) {
-			put_unmatched(r, t, 0);
+			put_unmatched(r, t, 0, fb, found);
 			continue;
 		}
 		size_t k = (size_t)*at - 1;
 		*at = 0;
-		compare_pair(r, fa, t, fb, &fb->set.t[k], damage);
+		compare_pair(r, fa, t, fb, &fb->set.t[k], found);
 	}
 	for (size_t i = 0; i < fb->set.n; i++) {
 		uint64_t *at = map_get(&names, fb->set.t[i].name);
 		if (at && *at == i + 1)
-			put_unmatched(r, &fb->set.t[i], 1);
+			put_unmatched(r, &fb->set.t[i], 1, fa, found);
 	}
 	map_free(&names);
 }
@@ -353,20 +409,26 @@ tensors_compare(struct report *r)
 {
 	struct file f[2] = { 0 };
 	struct tensor *only[2] = { 0 };
-	struct damage damage = { 0 };
+	struct found found = { 0 };
 	size_t n[2];
 	for (int i = 0; i < 2; i++) {
 		open_file(&f[i], r->s->operand[i]);
+		found.damage.skipped += f[i].damaged;
 		n[i] = count_wanted(r, &f[i], &only[i]);
 	}
 	report_head(r, false);
-	if (n[0] == 1 && n[1] == 1)
-		compare_pair(r, &f[0], only[0], &f[1], only[1], &damage);
+	bool one = n[0] == 1 && n[1] == 1;
+	/* What is left of a damaged file need not be the one. */
+	if (one && (!(f[0].damaged || f[1].damaged) ||
+		       str_same(only[0]->name, only[1]->name)))
+		compare_pair(r, &f[0], only[0], &f[1], only[1], &found);
 	else
-		compare_by_name(r, &f[0], &f[1], &damage);
+		compare_by_name(r, &f[0], &f[1], &found);
 	report_counts(r);
-	struct outcome o = { .v = { .damage = damage } };
-	int status = judge_tensors(r, &o);
+	struct outcome o = { .v = { .damage = found.damage } };
+	if (tally_different(&r->tally) == 1)
+		o.name = found.name;
+	int status = judge_tensors(r, &o, found.unmatched > 0);
 	report_verdict(r, &o);
 	close_file(&f[0]);
 	close_file(&f[1]);
