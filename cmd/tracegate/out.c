@@ -206,10 +206,6 @@ out_event(struct out *o, struct str raw)
 {
 	if (o->fd < 0)
 		return;
-	if (o->cap && o->bytes + raw.len > o->cap) {
-		o->over++;
-		return;
-	}
 	o->bytes += raw.len;
 	if (o->ev) {
 		ev_line(o, raw);

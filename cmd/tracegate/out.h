@@ -26,8 +26,6 @@ struct out {
 	struct rec_out *ev;
 	uint64_t events, bytes;
 	uint64_t repaired; /* events that had to be written again */
-	uint64_t cap;  /* bytes after which nothing more goes out; 0: none */
-	uint64_t over; /* events that the cap kept out */
 	int64_t base_ns;
 	struct err failure; /* the first */
 };

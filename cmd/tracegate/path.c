@@ -9,7 +9,6 @@
 
 #include "cli.h"
 #include "glob.h"
-#include "longest.h"
 #include "model.h"
 #include "num.h"
 #include "ranks.h"
@@ -18,8 +17,7 @@
 #include "walk.h"
 
 enum {
-	OPT_P_LONGEST = OPT_OWN,
-	OPT_P_INSIDE,
+	OPT_P_INSIDE = OPT_OWN,
 	OPT_P_NTH,
 	OPT_P_LATE,
 	OPT_P_COVERAGE,
@@ -57,7 +55,6 @@ struct settings {
 	int64_t nth; /* -1: the longest */
 	int64_t late;
 	uint64_t coverage;
-	bool longest;
 };
 
 /* ---- the interval ------------------------------------------------------- */
@@ -235,52 +232,6 @@ walk_one(const struct settings *s, struct rec_out *o, const struct model *m,
 	out->walked++;
 	free(b);
 	walk_free(&w);
-}
-
-static void
-put_longest(const struct settings *s, struct rec_out *o, const struct model *m,
-    struct outcome *out)
-{
-	int64_t from, until;
-	struct longest l;
-	if (!interval(s, m, &from, &until)) {
-		cli_warn("%s: no slice matches --inside", m->path);
-		return;
-	}
-	longest_make(&l, m, from, until);
-	rec_begin(o, "count");
-	rec_put(o, "class", "nodes");
-	rec_u64(o, "n", l.nodes);
-	rec_end(o);
-	rec_begin(o, "count");
-	rec_put(o, "class", "edges");
-	rec_u64(o, "n", l.edges);
-	rec_end(o);
-	rec_begin(o, "count");
-	rec_put(o, "class", "critical-nodes");
-	rec_u64(o, "n", l.critical);
-	rec_end(o);
-	for (int k = 0; k < LONGEST_KINDS; k++) {
-		if (!l.kind[k].n)
-			continue;
-		rec_begin(o, "blame");
-		rec_put(o, "class", "longest");
-		rec_put(o, "name", longest_kind[k]);
-		rec_time(o, "dur", l.kind[k].ns);
-		rec_fmt(o, "share", "%.4f",
-		    (double)l.kind[k].ns / (double)(until - from));
-		rec_u64(o, "n", l.kind[k].n);
-		rec_end(o);
-	}
-	rec_begin(o, "blame");
-	rec_put(o, "class", "longest");
-	rec_put(o, "name", "total");
-	rec_time(o, "dur", l.total);
-	rec_fmt(o, "share", "%.4f", (double)l.total / (double)(until - from));
-	rec_u64(o, "n", l.critical);
-	rec_end(o);
-	out->coverage = (double)l.total / (double)(until - from);
-	out->walked++;
 }
 
 /* ---- all of them -------------------------------------------------------- */
@@ -464,10 +415,7 @@ run(const struct settings *s)
 		}
 		if (m[n].rank < 0 && s->npaths > 1)
 			m[n].rank = i;
-		if (s->longest)
-			put_longest(s, o, &m[n], &out);
-		else
-			walk_one(s, o, &m[n], &out);
+		walk_one(s, o, &m[n], &out);
 		n++;
 	}
 	v.damage.skipped = skipped;
@@ -512,9 +460,6 @@ parse(struct settings *s, int argc, char **argv)
 			break;
 		case OPT_P_NTH:
 			s->nth = (int64_t)cli_u64(&o, 0, UINT32_MAX);
-			break;
-		case OPT_P_LONGEST:
-			s->longest = true;
 			break;
 		case OPT_P_LATE:
 			s->late = cli_duration(&o);
