@@ -7,10 +7,12 @@
  * one on which most of the lost packets passed, if at least --rule loss
  * (default faulty>0.005) of what passed it was lost. Where another thing shares
  * nine tenths of those losses the probes cannot tell them apart: both are
- * unknown(ambiguous). Then the paths through it are set aside, and the rest
- * is looked at again. What is left with enough packets (--min-n) and loss at
- * or below the healthy limit (0.001) is healthy, with the loss that could
- * have gone unseen as bound (3/n, Hanley and Lippman-Hand 1983).
+ * unknown(ambiguous), unless the other one's further paths are clean where
+ * they should have lost at least twenty packets. Then the paths through it are
+ * set aside, and the rest is looked at again. What is left with enough packets
+ * (--min-n) and loss at or below the healthy limit (0.001) is healthy, with the
+ * loss that could have gone unseen as bound (3/n, Hanley and Lippman-Hand
+ * 1983).
  */
 #include "ev.h"
 
@@ -23,6 +25,7 @@ enum {
 	ROWS_MAX = 1 << 22,
 	HOPS_ALL_MAX = 1 << 26, /* hops of all rows together */
 	LOST_MIN = 3,           /* packets: fewer are chance */
+	EXPECTED_MIN = 20,      /* losses that should have been there */
 };
 
 /* Share of the losses on one thing that make another ambiguous with it. */
@@ -110,7 +113,8 @@ add_named(struct tomography *g, const char *kind, struct str name)
 	       add_hop(g, (struct str){ text, (size_t)n });
 }
 
-/* ---- reading --------------------------------------------------------------------- */
+/* ---- reading
+ * --------------------------------------------------------------------- */
 
 enum { SRC, DST, SENT, RECV, PATH, COLUMNS };
 
@@ -158,14 +162,15 @@ take_row(struct tomography *g, const struct csv_row *row,
 	g->p[g->np++] = (struct probe){ .sent = sent,
 		.lost = got < sent ? sent - got : 0,
 		.first = g->nh };
-	bool ok = add_named(g, "host", cell[SRC]) &&
-		  add_named(g, "host", cell[DST]);
+	bool ok =
+	    add_named(g, "host", cell[SRC]) && add_named(g, "host", cell[DST]);
 	while (ok && ev_word(&cell[PATH], &hop))
 		ok = add_named(g, "link", hop);
 	return ok ? 0 : err_mem(e);
 }
 
-/* ---- blaming ---------------------------------------------------------------------- */
+/* ---- blaming
+ * ---------------------------------------------------------------------- */
 
 static void
 count(struct tomography *g)
@@ -207,8 +212,7 @@ worst(const struct tomography *g)
 		    rate(t) <= g->ev->loss_faulty)
 			continue;
 		if (best == g->nt || t->lost > g->t[best].lost ||
-		    (t->lost == g->t[best].lost &&
-			rate(t) > rate(&g->t[best])))
+		    (t->lost == g->t[best].lost && rate(t) > rate(&g->t[best])))
 			best = i;
 	}
 	return best;
@@ -229,6 +233,25 @@ share(struct tomography *g, size_t t)
 	}
 }
 
+/*
+ * Losses that x, were it to blame, should show on paths that avoid t, and does
+ * not: enough of them missing, and x is out of it.
+ */
+static bool
+is_clear(const struct tomography *g, size_t x, size_t t)
+{
+	uint64_t sent = 0, lost = 0;
+	for (size_t k = 0; k < g->np; k++) {
+		const struct probe *p = &g->p[k];
+		if (p->aside || crosses(g, p, t) || !crosses(g, p, x))
+			continue;
+		sent += p->sent;
+		lost += p->lost;
+	}
+	return (double)sent * rate(&g->t[t]) >= EXPECTED_MIN &&
+	       (double)lost <= g->ev->loss_healthy * (double)sent;
+}
+
 static void
 blame(struct tomography *g, size_t t)
 {
@@ -236,8 +259,9 @@ blame(struct tomography *g, size_t t)
 	share(g, t);
 	for (size_t i = 0; i < g->nt; i++) {
 		struct thing *x = &g->t[i];
-		if (i == t || (double)x->shared <
-				  ALIKE * (double)g->t[t].lost)
+		if (i == t ||
+		    (double)x->shared < ALIKE * (double)g->t[t].lost ||
+		    is_clear(g, i, t))
 			continue;
 		alone = false;
 		g->t[t].with = i;
@@ -258,11 +282,10 @@ put(struct tomography *g, const struct thing *t)
 	struct ev *ev = g->ev;
 	int64_t since = ev->since;
 	/* 3/n: nothing lost in n; else what was lost and a margin. */
-	double bound =
-	    t->sent ? ((double)t->lost + 3) / (double)t->sent : NAN;
+	double bound = t->sent ? ((double)t->lost + 3) / (double)t->sent : NAN;
 	if (t->state == FAULTY)
-		ev_evidence(ev, t->name, "faulty", ev->at, since, ev->at, NULL,
-		    NAN);
+		ev_evidence(
+		    ev, t->name, "faulty", ev->at, since, ev->at, NULL, NAN);
 	else if (t->state == AMBIGUOUS)
 		ev_evidence(ev, t->name, "unknown", ev->at, NO_TIME, NO_TIME,
 		    REASON_AMBIGUOUS, NAN);
@@ -270,8 +293,8 @@ put(struct tomography *g, const struct thing *t)
 		ev_evidence(ev, t->name, "unknown", ev->at, NO_TIME, NO_TIME,
 		    REASON_NODATA, NAN);
 	else if (rate(t) <= ev->loss_healthy)
-		ev_evidence(ev, t->name, "healthy", ev->at, since, ev->at,
-		    NULL, bound);
+		ev_evidence(
+		    ev, t->name, "healthy", ev->at, since, ev->at, NULL, bound);
 	else
 		ev_evidence(ev, t->name, "unknown", ev->at, NO_TIME, NO_TIME,
 		    REASON_IN_BAND, NAN);
