@@ -59,6 +59,7 @@ cmdobj = $(patsubst %.c,$(BUILD)/%.o,$(call cmdsrc,$(1)))
 BINS = $(COMMANDS:%=$(BUILD)/%)
 UNITS = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/*.c))
 TOOLS = $(patsubst tests/tools/%.c,$(BUILD)/tools/%,$(wildcard tests/tools/*.c))
+SIMS = $(patsubst tests/sim/%.c,$(BUILD)/sim/%,$(wildcard tests/sim/*.c))
 FUZZERS = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAYS = $(FUZZERS:%=$(BUILD)/replay/%)
 BATS = $(wildcard tests/*.bats)
@@ -130,6 +131,8 @@ endef
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libse.a
 	$(link)
 $(BUILD)/tools/%: $(BUILD)/tests/tools/%.o $(BUILD)/libse.a
+	$(link)
+$(BUILD)/sim/%: $(BUILD)/tests/sim/%.o $(BUILD)/libse.a
 	$(link)
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/libse.a
 	$(link)
