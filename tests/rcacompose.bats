@@ -680,3 +680,22 @@ agent() {
 	grep -q '^straightedge_status{tool="rcacompose".*} 3' m
 	grep -q 'result="unknown",reason="unexplained"} 1' m
 }
+
+@test "rcacompose --lazy judges links of both spellings again and again" {
+	agent one <<-'END'
+		printf 'evidence\ttime=1100\tentity=link:b>a\tagent=one\tstatus=faulty\tonset=1010\n'
+	END
+	agent two <<-'END'
+		printf 'evidence\ttime=1100\tentity=link:a>b\tagent=two\tstatus=healthy\n'
+	END
+	cat >execs <<-END
+		stack 1
+		agent one exec="$PWD/one"
+		agent two exec="$PWD/two"
+		sufficient one
+		sufficient two
+	END
+	STACK=execs OPTS=(--lazy)
+	{ rec incident id=i start=1000 end=1150 now=1200
+	  rec candidate entity=link:a--b; } | verdict 1 culprit link:a--b
+}

@@ -269,10 +269,12 @@ place_line(struct judgement *j, int32_t i)
 
 /* Lists keep the order of the input: they are filled from the end. */
 static void
-place_lines(struct judgement *j)
+place_lines(struct judgement *j, const struct list *candidates)
 {
 	struct facts *f = j->facts;
 	size_t n = f->nlines;
+	for (size_t i = 0; i < candidates->n; i++)
+		at(j, candidates->e[i])->first = NONE;
 	for (size_t i = 0; i < n; i++) {
 		int32_t e = facts_root(f, f->line[i].entity);
 		facts_touch(f, e);
@@ -645,7 +647,7 @@ judge(struct judgement *j, struct facts *f, struct weigher *w,
 	nominate_all(j, &l);
 	if (f->undirected)
 		merge_directions(j, &l);
-	place_lines(j);
+	place_lines(j, &l);
 	set_conditions(j, damage, policy);
 	j->finding = arena_array(j->arena, l.n, sizeof *j->finding);
 	int r = j->finding ? ask_symptoms(j, e) : err_mem(e);

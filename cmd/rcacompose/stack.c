@@ -637,7 +637,7 @@ push_file(struct parser *p, const char *path, struct err *e)
 	for (size_t i = 0; i < p->depth; i++)
 		if (!strcmp(p->frame[i].file, path))
 			return err_set(e, SE_EFORMAT, "it includes itself");
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0)
 		return err_sys(e, "cannot open");
 	int r = slurp(p->s, fd, &text, e);
