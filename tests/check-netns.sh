@@ -9,7 +9,7 @@
 # is blamed wrongly, or if fewer than half of the faults that probes can see
 # are found.
 #
-# usage: tests/check-netns.sh [SEED]		needs root, ip, tc, nft
+# usage: tests/check-netns.sh [SEED [ROUNDS]]	needs root, ip, tc, nft
 # Environment: BUILD (build).
 set -u
 export LC_ALL=C
@@ -268,7 +268,7 @@ incident() { # KIND NUMBER: everything about one, as records
 SECONDS=0
 echo "# seed $seed"
 count=0
-for round in 1 2; do
+for ((round = 0; round < ${2:-2}; round++)); do
 	for kind in none loss subset mtu flap limit corrupt application; do
 		incident $kind $((++count)) >>"$temp/corpus" 2>"$temp/err" ||
 			cat "$temp/err" >&2
