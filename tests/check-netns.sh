@@ -10,7 +10,7 @@
 # are found.
 #
 # usage: tests/check-netns.sh [SEED [ROUNDS]]	needs root, ip, tc, nft
-# Environment: BUILD (build).
+# Environment: BUILD (build), KINDS (all), KEEP (a file for the records).
 set -u
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -33,7 +33,7 @@ ip netns del se-try
 seed=${1:-$(($(date +%s) % 100000))}
 RANDOM=$seed
 temp=$(mktemp -d)
-spines=(s1 s2) leaves=(l1 l2 l3) hosts=(h11 h12 h21 h22 h31 h32)
+spines=(s1 s2) leaves=(l1 l2 l3 l4) hosts=(h11 h12 h21 h22 h31 h41)
 nodes=("${spines[@]}" "${leaves[@]}" "${hosts[@]}")
 pids=()
 
@@ -68,8 +68,9 @@ up() { # one namespace a node, ECMP over both spines
 	done
 	{ for l in "${leaves[@]}"; do
 		for s in "${spines[@]}"; do cable "$l" "$s"; done
-		for h in 1 2; do cable "h${l:1}$h" "$l"; done
-	  done; } | ip -batch -
+	  done
+	  for h in "${hosts[@]}"; do cable "$h" "l${h:1:1}"; done
+	} | ip -batch -
 	for n in "${nodes[@]}"; do
 		ip -n "se-$n" -o link | sed -n 's/^[0-9]*: \([^@:]*\)@.*/link set \1 up gso_max_segs 1/p' \
 			>"$temp/up"
@@ -78,8 +79,8 @@ up() { # one namespace a node, ECMP over both spines
 			echo "addr add $(address "$n")/32 dev $n-$l"
 			echo "route add 169.254.0.1 dev $n-$l"
 			echo "route add default via 169.254.0.1 dev $n-$l" ;;
-		l*)	for h in 1 2; do
-				x=h${n:1}$h
+		l*)	for x in "${hosts[@]}"; do
+				[[ ${x:1:1} == "${n:1}" ]] || continue
 				echo "addr add 169.254.0.1/32 dev $n-$x"
 				echo "route add $(address "$x")/32 dev $n-$x"
 			done
@@ -269,7 +270,7 @@ SECONDS=0
 echo "# seed $seed"
 count=0
 for ((round = 0; round < ${2:-2}; round++)); do
-	for kind in none loss subset mtu flap limit corrupt application; do
+	for kind in ${KINDS:-none loss subset mtu flap limit corrupt application}; do
 		incident $kind $((++count)) >>"$temp/corpus" 2>"$temp/err" ||
 			cat "$temp/err" >&2
 	done
