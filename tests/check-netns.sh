@@ -57,10 +57,13 @@ cable() {
 }
 
 up() { # one namespace a node, ECMP over both spines
-	local n l s h x k
+	local n l s h x k=1
 	for n in "${nodes[@]}"; do
 		ip netns add "se-$n"
+		# With one seed, packets there and back take the same spine, and
+		# no probe could tell the two directions of a link apart.
 		on "$n" sysctl -qw net.ipv4.ip_forward=1 \
+			net.ipv4.fib_multipath_hash_seed=$((k++)) \
 			net.ipv4.fib_multipath_hash_policy=3 \
 			net.ipv4.fib_multipath_hash_fields=0x37 \
 			net.ipv6.conf.all.disable_ipv6=1 \
