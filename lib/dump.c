@@ -18,6 +18,7 @@ enum {
 	TAKE_BYTES = 4 << 20,
 	TAKE_ENTRIES = 1024,
 	LABELS_MAX = 2 * REC_FIELDS_MAX,
+	LEFT_OUT_MAX = 20, /* bad lines of tables shown; all are counted */
 };
 
 enum result_flag {
@@ -535,8 +536,9 @@ struct writer {
 	struct dump_count *count;
 	struct fingerprint_text text;
 	struct buf file;
-	struct str last; /* name, to number repeats */
-	uint64_t occ;    /* how often it was there before */
+	struct str last;   /* name, to number repeats */
+	uint64_t occ;      /* how often it was there before */
+	uint64_t left_out; /* lines of tables */
 };
 
 static void
@@ -549,6 +551,21 @@ say(struct writer *w, const char *file, int code, const char *what,
 		esc_prefix(&e, what, name);
 	if (w->how->left_out)
 		w->how->left_out(w->how->user, file, &e);
+}
+
+/* A line of a table; a table may have nothing but bad ones. */
+static void
+say_left_out(struct writer *w, const char *file, struct str why)
+{
+	struct err e;
+	w->count->skipped++;
+	if (w->left_out++ == LEFT_OUT_MAX)
+		say(w, file, SE_EFORMAT, NULL, STR_NULL,
+		    "more bad lines, counted");
+	if (w->left_out > LEFT_OUT_MAX)
+		return;
+	err_set(&e, SE_EFORMAT, "%.*s", STR_ARG(why));
+	say(w, file, SE_EFORMAT, NULL, STR_NULL, e.msg);
 }
 
 /* An index stands for the files beside it: those are named, not the index. */
@@ -573,6 +590,10 @@ write_entry(struct writer *w, const struct job *j, size_t i, struct err *e)
 {
 	const struct tensor *t = &j->set.t[i];
 	const struct result *r = &j->result[i];
+	if (t->flags & TENSOR_LEFT_OUT) {
+		say_left_out(w, j->file->path, t->value);
+		return 0;
+	}
 	if (r->flags & RESULT_UNWANTED)
 		return 0;
 	fingerprint_meet(&w->how->print, t->name);

@@ -270,6 +270,23 @@ is(const struct json *j, char c)
 	return j->p < j->end && *j->p == c;
 }
 
+/* Not of RFC 8259: what Python's json.dumps prints all the same. */
+static bool
+nonfinite(struct json *j, struct str *out)
+{
+	static const char *const words[] = { "NaN", "Infinity", "-Infinity" };
+	struct str rest = { j->p, (size_t)(j->end - j->p) };
+	if (!(j->flags & JSON_NONFINITE))
+		return false;
+	for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+		if (str_starts(rest, words[i])) {
+			*out = (struct str){ j->p, strlen(words[i]) };
+			j->p += out->len;
+			return true;
+		}
+	return false;
+}
+
 /* RFC 8259 section 6. */
 static bool
 number(struct json *j, struct str *out)
@@ -451,6 +468,8 @@ json_value(struct json *j, struct str *text)
 	case '"':
 		return string(j, text) ? JSON_STRING : JSON_FAILED;
 	default:
+		if (nonfinite(j, text))
+			return JSON_NUMBER;
 		if (c == '-' || (c >= '0' && c <= '9'))
 			return number(j, text) ? JSON_NUMBER : JSON_FAILED;
 		return word(j);

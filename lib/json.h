@@ -44,6 +44,8 @@ enum json_type {
 enum {
 	/* The caller looks for duplicate keys himself (and must). */
 	JSON_ANY_KEYS = 1,
+	/* NaN, Infinity and -Infinity are numbers, as Python prints them. */
+	JSON_NONFINITE = 2,
 };
 
 struct json_level {

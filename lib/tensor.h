@@ -58,6 +58,8 @@ enum tensor_flag {
 	 */
 	TENSOR_OPENEND = 64,
 	TENSOR_META = 128, /* scalar about the container, named kv:KEY */
+	/* Not an entry: something was left out here, `value` says why. */
+	TENSOR_LEFT_OUT = 256,
 };
 
 struct tensor {

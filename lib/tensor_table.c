@@ -71,6 +71,38 @@ tensor_table_close(struct tensor_set *set)
 	line_close(tb->in);
 }
 
+/* Takes the place of a line that could not be used: reading goes on. */
+static int
+leave_out(struct tensor_set *set, size_t before, struct err *e)
+{
+	struct err why = *e;
+	set->n = before; /* half a row is none */
+	int r = tensor_add_scalar(set, TENSOR_LEFT_OUT, STR_LIT("line"),
+	    STR_LIT("str"), str_c(why.msg), e);
+	return r ? r : 1;
+}
+
+/*
+ * Cells are told apart by their names: the order of columns says nothing, and
+ * two tables with the same columns in another order are the same.
+ */
+static int
+by_name(const void *pa, const void *pb)
+{
+	const struct tensor *a = pa, *b = pb;
+	int c = str_order(a->name, b->name);
+	return c ? c : str_order(a->value, b->value);
+}
+
+static void
+end_row(struct tensor_set *set, size_t first, struct str step)
+{
+	for (size_t i = first; i < set->n; i++)
+		set->t[i].step = step;
+	if (set->n - first > 1)
+		qsort(set->t + first, set->n - first, sizeof *set->t, by_name);
+}
+
 /* Calls `row` for a few rows; what came before a failure is kept. */
 static int
 rows(struct tensor_set *set, struct err *e,
@@ -81,7 +113,6 @@ rows(struct tensor_set *set, struct err *e,
 	for (int i = 0; i < ROWS && r == 1; i++) {
 		size_t before = set->n;
 		r = row(set, tb, e);
-		/* Half a row is none. */
 		if (r < 0)
 			set->n = before;
 		tb->row += r == 1;
@@ -180,10 +211,13 @@ cells_row(struct tensor_set *set, struct table *tb, struct err *e)
 	int r = csv_next(tb->csv, &row, e);
 	if (r != 1)
 		return r;
-	if (row.n != tb->ncol)
-		return err_set(e, SE_EFORMAT,
+	size_t first = set->n;
+	if (row.n != tb->ncol) {
+		err_set(e, SE_EFORMAT,
 		    "line %" PRIu64 ": expected %zu cells, found %zu", row.line,
 		    tb->ncol, row.n);
+		return leave_out(set, first, e);
+	}
 	struct str step;
 	if (tb->step_col == tb->ncol)
 		r = row_number(set, tb, &step, e);
@@ -198,8 +232,8 @@ cells_row(struct tensor_set *set, struct table *tb, struct err *e)
 		    set, 0, tb->col[i], cell_type(row.cell[i]), row.cell[i], e);
 		if (r)
 			return r;
-		set->t[set->n - 1].step = step;
 	}
+	end_row(set, first, step);
 	return 1;
 }
 
@@ -313,7 +347,7 @@ flatten(struct line_json *l)
 static int
 read_object(struct line_json *l, struct str text, struct err *e)
 {
-	json_init(&l->j, text, &l->set->batch, 0);
+	json_init(&l->j, text, &l->set->batch, JSON_NONFINITE);
 	if (json_expect(&l->j, JSON_OBJECT, NULL))
 		members(l);
 	return json_end(&l->j, e);
@@ -351,10 +385,9 @@ jsonl_row(struct tensor_set *set, struct table *tb, struct err *e)
 		r = row_number(set, tb, &l.step, e);
 	if (r) {
 		err_prefix(e, "line %" PRIu64, line_number(tb->in));
-		return r;
+		return r == SE_ENOMEM ? r : leave_out(set, first, e);
 	}
-	for (size_t i = first; i < set->n; i++)
-		set->t[i].step = l.step;
+	end_row(set, first, l.step);
 	return 1;
 }
 
