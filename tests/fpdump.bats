@@ -672,3 +672,76 @@ digest() {
 	run -0 fpdump "$dir"/*reader_test_data_state_dict.pt
 	[ -z "$(field storage <<<"$output")" ]
 }
+
+# ---- what a newcomer tried ------------------------------------------------
+
+@test "fpdump - of a file that is no bare array stream prints a set, as from the file" {
+	body='{"w":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}'
+	printf '\x70\0\0\0\0\0\0\0%-112s\1\0\0\0' "$body" >x.safetensors
+	fpdump x.safetensors | sed 's/\tfile=[^\t]*//;/^end/d' >file
+	run -0 fpdump - <x.safetensors
+	[[ $output == *order=set* ]]
+	sed 's/\tfile=[^\t]*//;/^end/d' <<<"$output" | diff file -
+	# On a pipe it can be followed by another one.
+	run -0 bash -c 'cat x.safetensors x.safetensors | fpdump -'
+	[[ $output == *order=exec* ]]
+	need_data tensors
+	for f in "$data"/tensors/*.pt "$data"/tensors/*.gguf "$data"/tensors/*.npz; do
+		[[ -f $f ]] || continue
+		fpdump "$f" | grep ^fp | sed 's/\tfile=[^\t]*//' >file
+		run fpdump - <"$f"
+		[[ $output == head*order=set* ]]
+		grep ^fp <<<"$output" | sed 's/\tfile=[^\t]*//' | diff file -
+	done
+}
+
+@test "fpdump gives the cells of a row by name, in whatever order the columns are" {
+	printf 'step,loss,acc\n1,2.5,7\n2,2.25,8\n' >a.csv
+	printf 'acc,step,loss\n7,1,2.5\n8,2,2.25\n' >b.csv
+	printf '{"loss":2.5,"step":1,"acc":7}\n{"acc":8,"loss":2.25,"step":2}\n' >c.jsonl
+	tr , '\t' <b.csv >d.tsv
+	for f in a.csv b.csv c.jsonl d.tsv; do
+		run -0 fpdump --step step "$f"
+		grep ^scalar <<<"$output" | sed 's/\tfile=[^\t]*//' >"$f.out"
+		diff a.csv.out "$f.out"
+		run -0 fpdiff a.csv "$f"
+	done
+	grep -q . a.csv.out
+	[[ $(cut -f 2 a.csv.out | tr '\n' ' ') == 'name=acc name=loss name=acc name=loss ' ]]
+	printf 'step,loss\n1,2.5\n2,2.25\n' >e.csv
+	run -1 fpdiff a.csv e.csv
+	[[ $output == *$'class=unmatched\tn=2\tnote=2 in A alone'* ]]
+}
+
+@test "fpdump reads NaN in JSON Lines and goes on behind a bad line" {
+	printf '%s\n' '{"step":1,"loss":NaN}' '{"step":2,"loss":-Infinity,"x":[Infinity]}' \
+		'{"step":3,"loss":Nan}' '{"step":4' '{"loss":1}' '{"step":5,"loss":2}' >a.jsonl
+	run -3 --separate-stderr fpdump --step step a.jsonl
+	[[ $output == *$'name=loss\tvtype=num\tvalue=NaN\tstep=1'* ]]
+	[[ $output == *$'name=loss\tvtype=num\tvalue=-Infinity\tstep=2'* ]]
+	[[ $output == *$'name=x.0\tvtype=num\tvalue=Infinity\tstep=2'* ]]
+	[[ $output == *$'name=loss\tvtype=num\tvalue=2\tstep=5'* ]]
+	[[ $output == *$'status=3'*skipped=3* ]]
+	[[ $stderr == *"line 3:"*"line 4:"*"line 5:"* ]]
+	printf 'step,loss\n1,2\n2\n3,4\n' >a.csv
+	run -3 --separate-stderr fpdump --step step a.csv
+	[[ $output == *$'value=4\tstep=3'* && $stderr == *"line 3: expected 2 cells, found 1"* ]]
+	yes '{' | head -n 500 >bad.jsonl
+	run -2 --separate-stderr fpdump --step step bad.jsonl
+	((${#stderr_lines[@]} < 30))
+	[[ $output == *skipped=500* ]]
+}
+
+@test "fpdump --strict and --allow-bad mean what they mean in fpdiff" {
+	body='{"w":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"a":{"dtype":"U8","shape":[2],"data_offsets":[2,4]}}'
+	printf '\x70\0\0\0\0\0\0\0%-112s\1\0\0' "$body" >cut.safetensors
+	run -3 --separate-stderr fpdump cut.safetensors
+	[[ $output == *$'status=3\tskipped=1'* ]]
+	run -2 --separate-stderr fpdump --strict cut.safetensors
+	[[ ${lines[-1]} == *status=2* && $output == *name=w* ]]
+	run -0 --separate-stderr fpdump --allow-bad 1 cut.safetensors
+	[[ ${lines[-1]} == *status=0* && ${lines[-1]} == *skipped=1* ]]
+	run -0 --separate-stderr fpdump --strict --allow-bad 1 cut.safetensors
+	run -2 fpdiff --strict cut.safetensors cut.safetensors
+	run -0 fpdiff --allow-bad 2 cut.safetensors cut.safetensors
+}

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,11 +80,20 @@ image_format(const struct settings *s, struct src *src, struct err *e)
 	return f && f->selfends ? f : NULL;
 }
 
+/*
+ * Other formats are files, also on a pipe. So is a safetensors image in a
+ * regular file: arrays are put back to back into one, these never are.
+ */
 bool
 live_probe(const struct settings *s, struct src *src)
 {
-	return s->live || live_is_framed(src) ||
-	       image_format(s, src, NULL) != NULL;
+	if (s->live || live_is_framed(src))
+		return true;
+	const struct tensor_format *f = image_format(s, src, NULL);
+	struct stat st;
+	if (f && !strcmp(f->name, "safetensors"))
+		return fstat(STDIN_FILENO, &st) || !S_ISREG(st.st_mode);
+	return f && !strcmp(f->name, "npy");
 }
 
 /* ---- frames ------------------------------------------------------------- */

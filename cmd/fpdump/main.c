@@ -516,13 +516,19 @@ report_slices(const struct settings *s, struct outcome *out)
 	}
 }
 
+/* As verdict_settle judges: filtered is not damaged. */
 static int
-status_of(const struct outcome *out)
+status_of(const struct settings *s, const struct outcome *out)
 {
-	bool lacks = out->count.skipped || out->unread || out->filtered;
-	if (lacks && !out->count.records)
+	const struct policy *p = &s->common.policy;
+	uint64_t lacks = out->count.skipped + out->unread;
+	bool damaged = lacks > p->allow_bad;
+	if ((lacks || out->filtered) && !out->count.records)
 		return STATUS_NONE;
-	return lacks ? STATUS_UNKNOWN : STATUS_CLEAN;
+	if (damaged && p->strict)
+		return STATUS_NONE;
+	return damaged || (out->filtered && !p->partial) ? STATUS_UNKNOWN
+							 : STATUS_CLEAN;
 }
 
 static int
@@ -563,7 +569,7 @@ run(struct settings *s)
 	progress_stop(s->progress);
 	if (!records)
 		report_slices(s, &out);
-	int status = status_of(&out);
+	int status = status_of(s, &out);
 	uint64_t skipped = out.count.skipped + out.unread;
 	int r = finish(o, s, records, status, skipped);
 	rec_out_close(o);
