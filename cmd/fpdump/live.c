@@ -421,8 +421,10 @@ at_end(struct live *l, int *r, struct err *e)
 static void
 left_out(struct live *l, const struct err *e)
 {
+	const struct dump_how *how = &l->s->dump;
 	l->out->count.skipped++;
-	cli_warn_err("standard input", e);
+	if (how->left_out)
+		how->left_out(how->user, "standard input", e);
 }
 
 static int
