@@ -38,7 +38,7 @@ struct dump_how {
 };
 
 struct dump_count {
-	uint64_t records, bytes;
+	uint64_t records;
 	uint64_t skipped; /* files and tensors left out */
 	uint64_t unread;  /* files nothing came of */
 	uint64_t seq;

@@ -146,6 +146,26 @@ digest() {
 	gzip -c images | fpdump | cmp - <(printf '%s\n' "$output")
 }
 
+@test "fpdump gives every one of many small arrays its own digest" {
+	# What was read ahead of one file must not serve for the next.
+	mkdir d
+	head -c 7 /dev/zero | npy '|u1' 7, >zero.npy
+	size=$(stat -c %s zero.npy)
+	for i in $(seq 40); do
+		{
+			head -c $((size - 7)) zero.npy
+			printf "%7d" $i
+		} >d/$i.npy
+	done
+	cat d/*.npy >images
+	run -0 fpdump d
+	[ "$(field hash <<<"$output" | sort -u | wc -l)" = 40 ]
+	field hash <<<"$output" | sort >files
+	fpdump -j 3 d | field hash | sort | cmp - files
+	fpdump <images | field hash | sort | cmp - files
+	cat images | fpdump | field hash | sort | cmp - files
+}
+
 @test "fpdump prints a record before the next image has come" {
 	printf ab | npy '|u1' 2, >a.npy
 	mkfifo in

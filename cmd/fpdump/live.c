@@ -378,6 +378,7 @@ one_image(struct live *l, struct err *e)
 	if (r)
 		return r;
 	const struct tensor_format *f = image_format(l->s, slice, e);
+	printer_forget(l->printer);
 	if (f) {
 		hints.format = f->name;
 		r = tensor_open(&set, slice, &hints, e);

@@ -571,6 +571,9 @@ run(struct settings *s)
 		report_slices(s, &out);
 	int status = status_of(s, &out);
 	uint64_t skipped = out.count.skipped + out.unread;
+	if (s->common.verbose)
+		cli_warn("%" PRIu64 " records, %" PRIu64 " left out",
+		    out.count.records, skipped);
 	int r = finish(o, s, records, status, skipped);
 	rec_out_close(o);
 	if (cli_out_close(&file, !r) || r)
