@@ -39,7 +39,7 @@ struct job {
 	bool banded; /* some part may be worse than it could be */
 };
 
-/* ---- memory ------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------- */
 
 static int
 reserve(void *array, size_t *cap, size_t n, size_t size, struct err *e)
@@ -101,7 +101,7 @@ table_at(struct align_work *w, size_t mask, uint64_t key)
 	return &w->slot[i];
 }
 
-/* ---- scores ------------------------------------------------------------ */
+/* ---- scores ---------------------------------------------------------- */
 
 static uint64_t
 worth(const struct align_item *x, const struct align_item *y)

@@ -106,7 +106,7 @@ align_lane_blocked(const struct align *al, size_t lane, int side)
 	return lane < al->nlanes && is_blocked(al, &al->lane[lane], side);
 }
 
-/* ---- queues ------------------------------------------------------------ */
+/* ---- queues ---------------------------------------------------------- */
 
 static int
 enqueue(struct side *s, const struct align_item *item, struct err *e)

@@ -132,7 +132,7 @@ fold_index(struct bundle *b, size_t i)
 	arena_free(&b->arena);
 }
 
-/* ---- torch -------------------------------------------------------------- */
+/* ---- torch ----------------------------------------------------------- */
 
 static int
 fold_distcp(struct bundle *b, size_t i, struct err *e)
@@ -155,7 +155,7 @@ fold_distcp(struct bundle *b, size_t i, struct err *e)
 	return 0;
 }
 
-/* ---- all ---------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------- */
 
 static int
 fold_all(struct bundle *b, struct err *e)

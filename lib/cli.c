@@ -332,7 +332,7 @@ cli_tmpdir(void)
 	return d && *d ? d : "/tmp";
 }
 
-/* ---- output ------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------- */
 
 enum { PENDING_MAX = 8 };
 
@@ -515,7 +515,7 @@ cli_said(void)
 	return STATUS_NONE;
 }
 
-/* ---- metrics ------------------------------------------------------------ */
+/* ---- metrics --------------------------------------------------------- */
 
 /* A label value: backslash, quote and newline escaped (text format 0.0.4). */
 static void

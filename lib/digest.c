@@ -147,7 +147,7 @@ mixer_value(const struct mixer *m)
 	return m->sum + hash_mix64(m->carry, m->ncarry, m->words);
 }
 
-/* ---- pieces ------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------- */
 
 /* Takes the digest of a piece and sets the size of the next. */
 typedef void piece_fn(struct digest *d, struct cutter *c, struct u128 value);
@@ -456,7 +456,7 @@ start_stats(struct digest *d)
 	memset(d->sum, 0, sizeof d->sum);
 }
 
-/* ---- public ------------------------------------------------------------- */
+/* ---- public ---------------------------------------------------------- */
 
 int
 digest_new(struct digest **out, const struct digest_how *how, struct err *e)

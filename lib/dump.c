@@ -339,7 +339,7 @@ job_free(struct job *j)
 	free(j->result);
 }
 
-/* ---- entries ------------------------------------------------------------ */
+/* ---- entries --------------------------------------------------------- */
 
 static bool
 is_work(const struct job *j, size_t i)
@@ -387,7 +387,7 @@ take_entries(struct worker *w, struct job *j, size_t from, size_t to)
 	}
 }
 
-/* ---- threads ------------------------------------------------------------ */
+/* ---- threads --------------------------------------------------------- */
 
 /* Where the entries that are taken together end. */
 static size_t
@@ -476,7 +476,7 @@ work(void *worker)
 	return NULL;
 }
 
-/* ---- records ------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------- */
 
 static int
 set_labels(struct fp *f, const struct dump_how *how, struct fp_label *other,
@@ -680,7 +680,7 @@ write_sorted(struct writer *w, const struct pool *p, struct err *e)
 	return r;
 }
 
-/* ---- streams ------------------------------------------------------------ */
+/* ---- streams --------------------------------------------------------- */
 
 /* One batch after the other, hashed and written before the next is read. */
 static int

@@ -73,7 +73,7 @@ read_part(const struct reader *r, uint64_t off, uint64_t len, int *code,
 	return *code ? NULL : p;
 }
 
-/* ---- headers ------------------------------------------------------------ */
+/* ---- headers --------------------------------------------------------- */
 
 static int
 read_header(struct reader *r, uint64_t *phoff, unsigned *phnum,

@@ -169,7 +169,7 @@ printer_take(struct printer *p, struct tensor *t, struct arena *a,
 	return more ? keep_more(p, &result, more, a, e) : 0;
 }
 
-/* ---- records ------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------- */
 
 static void
 fill_stats(struct fp *f, const struct digest_stats *s)

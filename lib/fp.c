@@ -79,7 +79,7 @@ static const struct member members[] = {
 
 enum { MEMBERS = sizeof members / sizeof *members };
 
-/* ---- hashes ------------------------------------------------------------- */
+/* ---- hashes ---------------------------------------------------------- */
 
 static bool
 parse_hex16(struct str s, uint64_t *v)
@@ -162,7 +162,7 @@ fp_hash_compare(const struct fp_hash *a, const struct fp_hash *b)
 	return FP_DIFFERENT;
 }
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------- */
 
 bool
 fp_is(const struct rec *r)
@@ -255,7 +255,7 @@ fp_parse(
 	return 0;
 }
 
-/* ---- writing ------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------- */
 
 static void
 write_member(struct rec_out *o, const struct fp *f, const struct member *m)
@@ -392,7 +392,7 @@ fp_compare(const struct fp *a, const struct fp *b, const char **why)
 	return r == FP_INCOMPARABLE ? incomparable(why, "hash") : r;
 }
 
-/* ---- shapes ------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------- */
 
 int
 fp_shape(struct str s, uint64_t *dim, size_t max, size_t *n, struct err *e)

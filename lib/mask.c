@@ -317,7 +317,7 @@ mask_free(struct mask *m)
 	free(m);
 }
 
-/* ---- using ------------------------------------------------------------- */
+/* ---- using ----------------------------------------------------------- */
 
 static bool
 rule_matches(struct mask *m, const struct rule *r, const struct fp *f)

@@ -45,7 +45,7 @@ no_memory(struct vm *v)
 	return err_mem(v->e);
 }
 
-/* ---- nodes -------------------------------------------------------------- */
+/* ---- nodes ----------------------------------------------------------- */
 
 static const char *const kind_names[] = {
 	[PICKLE_NONE] = "None",

@@ -111,7 +111,7 @@ pickle_set(const struct pickle_node *n)
 		   : NULL;
 }
 
-/* ---- text --------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------ */
 
 static void
 put_hex(struct buf *b, struct str s, bool backwards)

@@ -63,7 +63,7 @@ add_rows(struct profile *p, const unsigned char *a, const unsigned char *b,
 	}
 }
 
-/* ---- where ------------------------------------------------------------- */
+/* ---- where ----------------------------------------------------------- */
 
 static void
 index_of(const struct profile *p, uint64_t flat, uint64_t *index)
@@ -111,7 +111,7 @@ note_place(struct profile *p, uint64_t flat)
 	p->last = flat;
 }
 
-/* ---- how --------------------------------------------------------------- */
+/* ---- how ------------------------------------------------------------- */
 
 static uint64_t
 word(const unsigned char *p, size_t len)

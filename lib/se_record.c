@@ -17,7 +17,7 @@ struct se_writer {
 	struct rec_out *out;
 };
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------- */
 
 int
 se_reader_open(struct se_reader **out, const char *path)
@@ -112,7 +112,7 @@ se_reader_close(struct se_reader *r)
 	free(r);
 }
 
-/* ---- writing ------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------- */
 
 int
 se_writer_open(struct se_writer **out, int fd, const char *format)

@@ -132,7 +132,7 @@ writer(void *user)
 	return NULL;
 }
 
-/* ---- opening ------------------------------------------------------------ */
+/* ---- opening --------------------------------------------------------- */
 
 static void
 put_head(struct se_stream *s, const struct se_stream_options *o)
@@ -268,7 +268,7 @@ se_stream_open(struct se_stream **out, const char *path,
 	return e;
 }
 
-/* ---- records ------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------- */
 
 static bool
 is_child(const struct se_stream *s)

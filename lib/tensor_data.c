@@ -142,7 +142,7 @@ transform(struct tensor *t, unsigned char *p, size_t len)
 		t->flags |= TENSOR_BADBOOL;
 }
 
-/* ---- plain ------------------------------------------------------------- */
+/* ---- plain ----------------------------------------------------------- */
 
 /* Says how much there should have been, not only which read failed. */
 static int

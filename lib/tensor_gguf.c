@@ -97,7 +97,7 @@ tensor_gguf_probe(const unsigned char *head, size_t len)
 	return len >= 8 && !memcmp(head, "GGUF", 4) ? 100 : 0;
 }
 
-/* ---- bytes ------------------------------------------------------------- */
+/* ---- bytes ----------------------------------------------------------- */
 
 __attribute__((format(printf, 3, 4))) static bool
 fail(struct reader *g, int code, const char *fmt, ...)

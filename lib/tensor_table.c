@@ -27,7 +27,7 @@ struct table {
 	size_t step_col; /* ncol: none; JSON Lines: 1 has one, 2 has none */
 };
 
-/* ---- both -------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------ */
 
 static int
 row_number(struct tensor_set *set, const struct table *tb, struct str *step,

@@ -372,8 +372,7 @@ numpy_array(struct torch_walk *w, struct pickle_node *n)
 	    w, s->item[1], s->item[2], s->item[4], is_true(s->item[3]));
 }
 
-/* ---- containers
- * -------------------------------------------------------------- */
+/* ---- containers ------------------------------------------------------ */
 
 /* Old protocols give the items as a list of [key, value]. */
 static int

@@ -635,7 +635,7 @@ zip_find(const struct zip *z, struct str name)
 	return at ? &z->m[*at] : NULL;
 }
 
-/* ---- content ------------------------------------------------------------ */
+/* ---- content --------------------------------------------------------- */
 
 struct zip_reader {
 	struct src *src;

@@ -86,7 +86,7 @@ read_shards(struct combine *c)
 	}
 }
 
-/* ---- ranges ------------------------------------------------------------ */
+/* ---- ranges ---------------------------------------------------------- */
 
 /* Where the shard lies in its whole; a record without global= is all of it. */
 static bool

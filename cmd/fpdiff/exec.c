@@ -81,7 +81,7 @@ struct exec {
 	struct buf undone;
 };
 
-/* ---- lanes ------------------------------------------------------------- */
+/* ---- lanes ----------------------------------------------------------- */
 
 static struct lane *
 new_lane(struct exec *x, struct str rank)
@@ -173,7 +173,7 @@ check_sequence(struct exec *x, struct lane *l, int side, const struct entry *e)
 	l->seq_part[side] = part + 1;
 }
 
-/* ---- roots ------------------------------------------------------------- */
+/* ---- roots ----------------------------------------------------------- */
 
 /*
  * An output that differs although every recorded input and parameter of its

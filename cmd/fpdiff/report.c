@@ -135,7 +135,7 @@ change_of(const struct fp *a, const struct fp *b)
 	return NULL;
 }
 
-/* ---- rows -------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------ */
 
 static bool
 first_dimension(struct str shape, uint64_t *rows)
@@ -294,7 +294,7 @@ report_diff(struct report *r, const struct diff *d)
 	rec_end(o);
 }
 
-/* ---- counts ------------------------------------------------------------ */
+/* ---- counts ---------------------------------------------------------- */
 
 static void
 put_count(struct rec_out *o, const char *class, uint64_t n, const char *note)

@@ -50,7 +50,7 @@ struct set {
 	struct buf undone;
 };
 
-/* ---- groups ------------------------------------------------------------ */
+/* ---- groups ---------------------------------------------------------- */
 
 static void
 group_add(struct group *g, struct entry *e)

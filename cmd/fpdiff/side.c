@@ -115,7 +115,7 @@ side_same_bad(struct side *side)
 	rec_in_bad(side->in);
 }
 
-/* ---- heads ------------------------------------------------------------- */
+/* ---- heads ----------------------------------------------------------- */
 
 static void
 keep_condition(struct side *side, int which, struct str value)
@@ -334,7 +334,7 @@ unsort(struct side *side, struct src *src)
 	return src;
 }
 
-/* ---- files ------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------- */
 
 static void
 open_part(struct side *side)
@@ -368,7 +368,7 @@ side_passed(const struct side *side, struct str rank)
 	       !num_u64(rank, 0, UINT64_MAX, &asked, NULL) && asked < here;
 }
 
-/* ---- lines ------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------- */
 
 /* False: nothing for the caller in it. */
 static bool

@@ -69,7 +69,7 @@ twin_free(struct twin *t)
 	free(t);
 }
 
-/* ---- a form ------------------------------------------------------------ */
+/* ---- a form ---------------------------------------------------------- */
 
 static bool
 role_of(struct str key, unsigned char *role)
@@ -111,7 +111,7 @@ twin_learn(struct twin *t, const struct rec *rec)
 	t->next = (t->next + 1) % FORMS;
 }
 
-/* ---- a line ------------------------------------------------------------ */
+/* ---- a line ---------------------------------------------------------- */
 
 static bool
 is_hash(struct str s)

@@ -62,7 +62,7 @@ host_dump(struct rec_out *o, const struct settings *s, struct outcome *out);
 /* Compares files with a reference; the exit status. */
 int check_main(struct settings *s);
 
-/* ---- head.c ------------------------------------------------------------- */
+/* ---- head.c ---------------------------------------------------------- */
 
 /* The head record; `live` adds time and host. */
 void head_write(

@@ -178,7 +178,7 @@ static const char *const switches[] = {
 };
 // clang-format on
 
-/* ---- facts -------------------------------------------------------------- */
+/* ---- facts ----------------------------------------------------------- */
 
 void
 facts_add(struct facts *f, const char *class, struct str name, struct str value,
@@ -205,7 +205,7 @@ by_name(const void *a, const void *b)
 	return c ? c : str_order(x->value, y->value);
 }
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------- */
 
 static const char too_long[] = "cut: the value is longer";
 
@@ -486,7 +486,7 @@ add_environment(struct facts *f)
 	}
 }
 
-/* ---- all ---------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------- */
 
 static void
 write_facts(struct rec_out *o, const struct settings *s, struct facts *f,

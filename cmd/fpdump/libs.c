@@ -47,7 +47,7 @@ keep(struct search *s, struct str text)
 	return copy.p;
 }
 
-/* ---- results ------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------- */
 
 static void
 add_fact(struct search *s, struct str name, const char *path, const char *note)

@@ -57,7 +57,7 @@ struct live {
 	struct buf scratch;
 };
 
-/* ---- probing ------------------------------------------------------------ */
+/* ---- probing --------------------------------------------------------- */
 
 bool
 live_is_framed(struct src *src)
@@ -96,7 +96,7 @@ live_probe(const struct settings *s, struct src *src)
 	return f && !strcmp(f->name, "npy");
 }
 
-/* ---- frames ------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------- */
 
 /* Keys of a record that a frame may set. The rest is ours to say. */
 static bool
@@ -203,7 +203,7 @@ frame_line(struct live *l, struct err *e)
 	return l->line.failed ? err_mem(e) : 1;
 }
 
-/* ---- images ------------------------------------------------------------- */
+/* ---- images ---------------------------------------------------------- */
 
 /* A shard's place in the whole, if the frame gives one that fits. */
 static int

@@ -76,7 +76,7 @@ static const char *const usage[] = {
 };
 static const char summary[] = "prints one fingerprint line per tensor";
 
-/* ---- options ------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------- */
 
 static void *
 grow(void *p, size_t n, size_t size)
@@ -364,7 +364,7 @@ settings_free(struct settings *s)
 	free(s->dump.select.glob);
 }
 
-/* ---- input -------------------------------------------------------------- */
+/* ---- input ----------------------------------------------------------- */
 
 static bool
 is_stdin(const char *operand)

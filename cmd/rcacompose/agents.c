@@ -48,8 +48,7 @@ agent_has_source(const struct agent *a)
 	return a->exec.n || a->file || a->fd >= 0;
 }
 
-/* ---- starting
- * ---------------------------------------------------------------- */
+/* ---- starting -------------------------------------------------------- */
 
 /* Who could have written the program is who decides what runs. */
 static bool
@@ -226,8 +225,7 @@ start(struct run *r, struct str candidates, char **envp)
 	r->q->silence = REASON_ERROR;
 }
 
-/* ---- reading
- * ------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------- */
 
 static void
 stop_reading(struct run *r)

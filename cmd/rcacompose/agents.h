@@ -33,7 +33,7 @@ bool agent_has_source(const struct agent *a);
  * `jobs` programs run at once. `candidates` is what programs get on standard
  * input, one entity a line.
  */
-void agents_ask(const struct stack *s, struct asked *q, size_t n,
-    unsigned jobs, struct str candidates, const struct incident_env *env);
+void agents_ask(const struct stack *s, struct asked *q, size_t n, unsigned jobs,
+    struct str candidates, const struct incident_env *env);
 
 #endif

@@ -10,9 +10,9 @@ tally_of(const struct vote *v, size_t n)
 		if (v[i].role != ROLE_REQUIRED || v[i].answer != ANSWER_F)
 			continue;
 		size_t k = 0;
-		while (k < i && (v[k].role != ROLE_REQUIRED ||
-				    v[k].answer != ANSWER_F ||
-				    v[k].root != v[i].root))
+		while (k < i &&
+		       (v[k].role != ROLE_REQUIRED || v[k].answer != ANSWER_F ||
+			   v[k].root != v[i].root))
 			k++;
 		t.witnesses += k == i;
 	}
@@ -151,8 +151,8 @@ add_mask(struct tally *t, enum role role, unsigned mask)
 
 /* Both ends of how many new witnesses there could be. */
 static bool
-same_for_all(const struct tally *t, unsigned most, unsigned quorum,
-    struct opinion first)
+same_for_all(
+    const struct tally *t, unsigned most, unsigned quorum, struct opinion first)
 {
 	struct tally more = *t;
 	for (int k = 0; k < 2; k++) {
@@ -194,8 +194,8 @@ compose_open(
 
 /* All answers F or H to the votes in `set`: does one change the result? */
 static bool
-could_change(const struct vote *v, size_t n, unsigned quorum,
-    const size_t *set, size_t k)
+could_change(const struct vote *v, size_t n, unsigned quorum, const size_t *set,
+    size_t k)
 {
 	struct vote w[VOTES_MAX];
 	struct tally t = tally_of(v, n);

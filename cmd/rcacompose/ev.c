@@ -41,7 +41,8 @@ ev_find(const char *name)
 	return NULL;
 }
 
-/* ---- samples ---------------------------------------------------------------- */
+/* ---- samples ----------------------------------------------------------------
+ */
 
 void
 ev_begin(const struct ev *ev, struct sample *s)
@@ -96,8 +97,8 @@ static bool
 is_na(struct str s)
 {
 	static const char *const word[] = { "N/A", "n/a", "NA", "-", "",
-		"[N/A]", "Not Supported", "[Not Supported]", "Unknown",
-		"null", "None" };
+		"[N/A]", "Not Supported", "[Not Supported]", "Unknown", "null",
+		"None" };
 	for (size_t i = 0; i < sizeof word / sizeof *word; i++)
 		if (str_is(s, word[i]))
 			return true;
@@ -144,7 +145,7 @@ ev_value(struct sample *s, struct str text)
 		s->unknown = REASON_NA;
 }
 
-/* ---- text -------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------ */
 
 static bool
 is_space(char c)
@@ -208,7 +209,7 @@ ev_fmt(struct ev *ev, const char *fmt, ...)
 	return s.p ? s : (struct str){ "", 0 };
 }
 
-/* ---- the time of a kernel log line --------------------------------------------- */
+/* ---- the time of a kernel log line ----------------------------------- */
 
 /* Days from 1970-01-01 of a date in the Gregorian calendar. */
 static int64_t
@@ -279,7 +280,7 @@ ev_log_time(const struct ev *ev, struct str line)
 	return calendar_time(ev, inside);
 }
 
-/* ---- records -------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------- */
 
 void
 ev_evidence(struct ev *ev, struct str entity, const char *status, int64_t time,

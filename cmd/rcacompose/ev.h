@@ -15,8 +15,8 @@
 #include "src.h"
 
 enum {
-	EV_LABELS_MAX = 64,        /* of one sample */
-	EV_TEXT_MAX = 256 << 20,   /* bytes of a text that is read at once */
+	EV_LABELS_MAX = 64,      /* of one sample */
+	EV_TEXT_MAX = 256 << 20, /* bytes of a text that is read at once */
 };
 
 struct label {
@@ -47,7 +47,8 @@ struct ev {
 	uint64_t min_n;
 	const char *agent;
 	struct rec_out *out; /* for records that are no samples */
-	/* Called with each sample; NULL while --previous is read for records. */
+	/* Called with each sample; NULL while --previous is read for records.
+	 */
 	void (*take)(struct ev *ev, const struct sample *s);
 	void *user;
 	/* Filled by the reader. */
@@ -91,9 +92,9 @@ bool ev_has(struct str s, const char *needle);
 /* What follows `needle` in s, or p NULL. */
 struct str ev_after(struct str s, const char *needle);
 /* One evidence record, for readers that know what they see. */
-void ev_evidence(struct ev *ev, struct str entity, const char *status,
-    int64_t time, int64_t onset, int64_t until, const char *reason,
-    double bound);
+void
+ev_evidence(struct ev *ev, struct str entity, const char *status, int64_t time,
+    int64_t onset, int64_t until, const char *reason, double bound);
 /* Any other record of two keys. */
 void ev_pair(struct ev *ev, const char *type, const char *k1, struct str v1,
     const char *k2, struct str v2);

@@ -30,8 +30,8 @@ set_names(struct ev *ev, struct sheet *sh, const struct str *cell, size_t n,
 		sh->name[i] = arena_str(ev->arena, ev_trim(cell[i]));
 		if (!sh->name[i].p)
 			return err_mem(e);
-		bool is = ev->time_column &&
-			  str_is(sh->name[i], ev->time_column);
+		bool is =
+		    ev->time_column && str_is(sh->name[i], ev->time_column);
 		if (is)
 			sh->time = i;
 		sh->timed |= is;

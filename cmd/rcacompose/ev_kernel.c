@@ -67,8 +67,8 @@ entity_of(struct ev *ev, const char *kind, struct str pci)
 {
 	struct str host = ev_set(ev, "host");
 	if (host.len)
-		return ev_fmt(ev, "%s:%.*s/%.*s", kind, STR_ARG(host),
-		    STR_ARG(pci));
+		return ev_fmt(
+		    ev, "%s:%.*s/%.*s", kind, STR_ARG(host), STR_ARG(pci));
 	return ev_fmt(ev, "%s:%.*s", kind, STR_ARG(pci));
 }
 
@@ -142,13 +142,13 @@ ev_mce(struct ev *ev, struct str text, struct err *e)
 			continue;
 		}
 		bool bad = ev_has(what, "Machine Check Exception") ||
-			   ev_has(what, "Uncorrected") ||
-			   ev_has(what, "Fatal");
+			   ev_has(what, "Uncorrected") || ev_has(what, "Fatal");
 		bool corrected = ev_has(what, "Corrected error") ||
 				 ev_has(what, "Machine Check: ");
 		if (bad || corrected)
 			send_event(ev, entity, bad ? "faulty" : "unknown",
-			    bad ? NULL : REASON_CORRECTED, ev_log_time(ev, line));
+			    bad ? NULL : REASON_CORRECTED,
+			    ev_log_time(ev, line));
 		else
 			ev->left++;
 	}

@@ -57,8 +57,8 @@ fping_line(struct ev *ev, struct str line)
 	/* More answers than questions: duplicates, not less loss. */
 	if (got > sent)
 		got = sent;
-	send_loss(ev, &s, sent,
-	    sent ? (double)(sent - got) / (double)sent : NAN);
+	send_loss(
+	    ev, &s, sent, sent ? (double)(sent - got) / (double)sent : NAN);
 	return true;
 }
 
@@ -134,8 +134,8 @@ ev_mtr(struct ev *ev, struct str text, struct err *e)
 			continue;
 		}
 		/* A hop that does not count up begins the next trace. */
-		if (last.hop && (r.hop <= last.hop ||
-				    !str_same(r.target, last.target)))
+		if (last.hop &&
+		    (r.hop <= last.hop || !str_same(r.target, last.target)))
 			mtr_send(ev, &last);
 		else
 			ev->left += last.hop > 0;

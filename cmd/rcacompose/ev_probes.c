@@ -113,8 +113,7 @@ add_named(struct tomography *g, const char *kind, struct str name)
 	       add_hop(g, (struct str){ text, (size_t)n });
 }
 
-/* ---- reading
- * --------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------- */
 
 enum { SRC, DST, SENT, RECV, PATH, COLUMNS };
 
@@ -169,8 +168,7 @@ take_row(struct tomography *g, const struct csv_row *row,
 	return ok ? 0 : err_mem(e);
 }
 
-/* ---- blaming
- * ---------------------------------------------------------------------- */
+/* ---- blaming --------------------------------------------------------- */
 
 static void
 count(struct tomography *g)

@@ -155,7 +155,7 @@ ev_dcgm(struct ev *ev, struct str text, struct err *e)
 	return read_text(ev, text, true);
 }
 
-/* ---- the HTTP API -------------------------------------------------------------- */
+/* ---- the HTTP API ---------------------------------------------------- */
 
 /* [1435781451.781,"1"] */
 static void
@@ -167,8 +167,7 @@ read_point(struct json *j, struct sample *s, bool partial)
 		return;
 	for (; json_element(j); n++) {
 		enum json_type t = json_value(j, &v);
-		if (n == 0 && t == JSON_NUMBER &&
-		    !num_time(v, &s->time, NULL))
+		if (n == 0 && t == JSON_NUMBER && !num_time(v, &s->time, NULL))
 			continue;
 		if (n == 1 && t == JSON_STRING) {
 			set_value(s, v, str_starts(s->counter, "DCGM_FI_"));

@@ -30,8 +30,7 @@ split(struct str line, struct str *object, struct str *index, struct str *value)
 	mib = (struct str){ left.p, rest.p ? left.len - rest.len - 2 : 0 };
 	if (!rest.p || !str_is(mib, "IF-MIB"))
 		return false;
-	return str_cut(&rest, '.', object) && rest.p &&
-	       (*index = rest).len > 0;
+	return str_cut(&rest, '.', object) && rest.p && (*index = rest).len > 0;
 }
 
 /* The text behind "TYPE: ", or an unknown. */

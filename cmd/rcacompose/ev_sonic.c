@@ -28,9 +28,9 @@ read_ruler(struct table *t, struct str title, struct str ruler)
 			return false;
 		size_t lo = t->n ? t->end[t->n - 1] : 0;
 		size_t hi = i < title.len ? i : title.len;
-		t->name[t->n] = lo < hi ? ev_trim((struct str){
-						  title.p + lo, hi - lo })
-					: STR_NULL;
+		t->name[t->n] =
+		    lo < hi ? ev_trim((struct str){ title.p + lo, hi - lo })
+			    : STR_NULL;
 		t->end[t->n++] = i;
 		while (i < ruler.len && ruler.p[i] == ' ')
 			i++;

@@ -133,7 +133,7 @@ put_all(struct net *net)
 	map_free(&net->ports);
 }
 
-/* ---- lldpctl -f keyvalue ------------------------------------------------------ */
+/* ---- lldpctl -f keyvalue --------------------------------------------- */
 
 /* lldp.PORT.chassis.name=..., lldp.PORT.port.ifname=... (or descr) */
 static bool
@@ -175,7 +175,7 @@ read_keyvalue(struct net *net, struct str text, struct err *e)
 	return add(net, now) ? 0 : err_mem(e);
 }
 
-/* ---- a map of neighbours ------------------------------------------------------- */
+/* ---- a map of neighbours --------------------------------------------- */
 
 static void
 read_port(struct net *net, struct json *j, struct neighbour x)
@@ -238,7 +238,7 @@ ev_lldp(struct ev *ev, struct str text, struct err *e)
 	return r;
 }
 
-/* ---- ip route get --------------------------------------------------------------- */
+/* ---- ip route get ---------------------------------------------------- */
 
 /*
  * "l1: 10.0.3.3 from 10.0.1.1 via 10.0.9.2 dev l1-s2 ...", the name of the

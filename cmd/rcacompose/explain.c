@@ -46,8 +46,8 @@ put_reply(struct buf *b, const struct judgement *j, struct str agent,
 	if (r->line == NONE)
 		return;
 	const struct line *l = &j->facts->line[r->line];
-	buf_printf(b, "(%s:%" PRIu64 ")", inputs_name(in, l->source),
-	    l->number);
+	buf_printf(
+	    b, "(%s:%" PRIu64 ")", inputs_name(in, l->source), l->number);
 }
 
 static void
@@ -56,8 +56,7 @@ put_evidence(struct rec_out *o, struct judgement *j, const struct finding *x,
 {
 	struct buf b = { 0 };
 	for (size_t i = 0; i < x->n; i++)
-		put_reply(&b, j,
-		    j->facts->stack->agent[x->item[i]->agent].name,
+		put_reply(&b, j, j->facts->stack->agent[x->item[i]->agent].name,
 		    &x->reply[i], in);
 	if (b.len)
 		rec_str(o, "evidence", buf_view(&b));
@@ -71,8 +70,7 @@ put_finding_need(
 {
 	size_t set[VOTES_MAX];
 	struct buf b = { 0 };
-	size_t n =
-	    compose_need(x->vote, x->n, x->section->quorum, set);
+	size_t n = compose_need(x->vote, x->n, x->section->quorum, set);
 	for (size_t i = 0; i < n; i++) {
 		size_t a = x->item[set[i]]->agent;
 		buf_printf(&b, "%s%.*s", i ? " and " : "",
@@ -153,8 +151,7 @@ put_count(struct rec_out *o, const char *class, uint64_t n, const char *note)
 static void
 put_findings(struct judgement *j, struct rec_out *o, const struct telling *t)
 {
-	const struct finding **x =
-	    arena_array(j->arena, j->n, sizeof *x);
+	const struct finding **x = arena_array(j->arena, j->n, sizeof *x);
 	if (!x)
 		cli_die("out of memory");
 	judge_sort(j, x);
@@ -172,7 +169,7 @@ put_findings(struct judgement *j, struct rec_out *o, const struct telling *t)
 	    "lines that rest on own verdicts");
 }
 
-/* ---- the verdict ---------------------------------------------------------------- */
+/* ---- the verdict ----------------------------------------------------- */
 
 static void
 put_members(struct judgement *j, struct rec_out *o)
@@ -233,8 +230,8 @@ explain_answer(struct judgement *j, struct buf *b)
 }
 
 int
-explain_verdict(struct judgement *j, struct rec_out *o,
-    const struct telling *t, const struct damage *damage)
+explain_verdict(struct judgement *j, struct rec_out *o, const struct telling *t,
+    const struct damage *damage)
 {
 	struct verdict v = { .result = row_result(j->row),
 		.status = row_status(j->row),

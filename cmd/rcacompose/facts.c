@@ -15,10 +15,9 @@ static const char OWN[] = "rcacompose";
 void
 facts_init(struct facts *f, const struct stack *s)
 {
-	*f = (struct facts){ .stack = s,
-		.start = NO_TIME,
-		.end = NO_TIME,
-		.now = NO_TIME };
+	*f = (struct facts){
+		.stack = s, .start = NO_TIME, .end = NO_TIME, .now = NO_TIME
+	};
 }
 
 void
@@ -64,7 +63,7 @@ arena_now(struct facts *f)
 	return f->marked ? &f->temp : &f->keep;
 }
 
-/* ---- names -------------------------------------------------------------- */
+/* ---- names ----------------------------------------------------------- */
 
 bool
 link_ends(struct str name, struct str *a, struct str *b, bool *directed)
@@ -133,9 +132,9 @@ facts_entity(struct facts *f, struct str name)
 		return NONE;
 	bool fresh;
 	struct str kept = arena_str(arena_now(f), name);
-	uint64_t *slot = kept.p ? map_at(f->marked ? &f->fresh : &f->old, kept,
-				      &fresh)
-				: NULL;
+	uint64_t *slot =
+	    kept.p ? map_at(f->marked ? &f->fresh : &f->old, kept, &fresh)
+		   : NULL;
 	if (!slot)
 		return NONE;
 	at = (int32_t)f->nentities++;
@@ -312,8 +311,8 @@ add_to_path(struct facts *f, int32_t flow, struct str name, struct err *e)
 
 /* "switch:l1" and "switch:s1" in a row: the link between them. */
 static int
-add_between(struct facts *f, int32_t flow, struct str a, struct str b,
-    struct err *e)
+add_between(
+    struct facts *f, int32_t flow, struct str a, struct str b, struct err *e)
 {
 	struct str skip;
 	str_cut(&a, ':', &skip);
@@ -324,8 +323,7 @@ add_between(struct facts *f, int32_t flow, struct str a, struct str b,
 	char *p = arena_alloc(arena_now(f), room);
 	if (!p)
 		return err_mem(e);
-	int n = snprintf(
-	    p, room, "link:%.*s>%.*s", STR_ARG(a), STR_ARG(b));
+	int n = snprintf(p, room, "link:%.*s>%.*s", STR_ARG(a), STR_ARG(b));
 	return add_to_path(f, flow, (struct str){ p, (size_t)n }, e);
 }
 
@@ -361,8 +359,8 @@ facts_hops(struct facts *f, struct str flow, struct str hops, struct err *e)
 		if (!hop.len)
 			continue;
 		if (count++ == HOPS_MAX)
-			return err_set(e, SE_EFORMAT, "more than %d hops",
-			    HOPS_MAX);
+			return err_set(
+			    e, SE_EFORMAT, "more than %d hops", HOPS_MAX);
 		struct str n = hop_name(f, hop);
 		if (!n.p)
 			return err_mem(e);
@@ -397,8 +395,8 @@ facts_path(struct facts *f, unsigned n, struct str nodes, struct err *e)
 		buf_str(&b, node);
 		buf_putc(&b, ' ');
 	}
-	int r = b.failed ? err_mem(e)
-			 : facts_hops(f, str_c(id), buf_view(&b), e);
+	int r =
+	    b.failed ? err_mem(e) : facts_hops(f, str_c(id), buf_view(&b), e);
 	buf_free(&b);
 	return r;
 }
@@ -559,8 +557,8 @@ static int
 add_line(struct facts *f, const struct line *l, struct err *e)
 {
 	if (f->nlines == LINES_MAX)
-		return err_set(e, SE_ELIMIT,
-		    "more than %d lines of evidence", LINES_MAX);
+		return err_set(
+		    e, SE_ELIMIT, "more than %d lines of evidence", LINES_MAX);
 	if (!GROW(f, line, nlines, lines_cap))
 		return err_mem(e);
 	f->line[f->nlines++] = *l;
@@ -579,8 +577,8 @@ add_hard(struct facts *f, struct line *l, const char *reason, struct err *e)
 }
 
 static int
-take_evidence(struct facts *f, const struct rec *r, unsigned source,
-    struct err *e)
+take_evidence(
+    struct facts *f, const struct rec *r, unsigned source, struct err *e)
 {
 	struct str about = rec_text_of(r, "incident");
 	if (about.len && f->incident && !str_same(about, f->id))

@@ -60,9 +60,9 @@ struct line {
 	int32_t entity, next;
 	uint16_t agent, source; /* source: index of its file */
 	unsigned char status;
-	unsigned char direction; /* of an undirected link: 1, 2, 0 both */
-	bool hard;               /* unusable: its time says nothing */
-	uint32_t root;           /* where its chain begins */
+	unsigned char direction;    /* of an undirected link: 1, 2, 0 both */
+	bool hard;                  /* unusable: its time says nothing */
+	uint32_t root;              /* where its chain begins */
 	int64_t time, onset, until; /* ns, or NO_TIME */
 	double bound;               /* NAN: none given */
 	const char *reason;         /* of an unknown */
@@ -77,7 +77,7 @@ struct alive {
 
 struct facts {
 	const struct stack *stack;
-	struct facts *also; /* gets the same records, for another stack */
+	struct facts *also;      /* gets the same records, for another stack */
 	struct arena keep, temp; /* before and after the mark */
 	struct map old, fresh;   /* names, before and after the mark */
 	bool marked;
@@ -125,17 +125,17 @@ void facts_rewind(struct facts *f);
  * is now unknown(garbled) there). `incident` records are taken by
  * facts_incident.
  */
-int facts_add(struct facts *f, const struct rec *r, unsigned source,
-    struct err *e);
+int
+facts_add(struct facts *f, const struct rec *r, unsigned source, struct err *e);
 int facts_incident(struct facts *f, const struct rec *r, struct err *e);
 /* A line that is no record: its agent, if it can be read, is garbled. */
-void facts_garbled(struct facts *f, struct str line, unsigned source,
-    uint64_t number);
+void facts_garbled(
+    struct facts *f, struct str line, unsigned source, uint64_t number);
 /* --path A,B,C of flow number n. */
 int facts_path(struct facts *f, unsigned n, struct str nodes, struct err *e);
 /* A path as in a path record. */
-int facts_hops(struct facts *f, struct str flow, struct str hops,
-    struct err *e);
+int
+facts_hops(struct facts *f, struct str flow, struct str hops, struct err *e);
 
 /* The entity of this name, added if need be; NONE: no memory or too many. */
 int32_t facts_entity(struct facts *f, struct str name);

@@ -35,7 +35,8 @@ inputs_free(struct inputs *in)
 	*in = (struct inputs){ 0 };
 }
 
-/* ---- one stream ------------------------------------------------------------- */
+/* ---- one stream -------------------------------------------------------------
+ */
 
 struct reader {
 	struct facts *facts;
@@ -84,8 +85,8 @@ damage_now(struct reader *r, bool ended)
 
 /* Two stacks may be fed at once, for comparison. */
 static int
-add_to_all(struct facts *f, const struct rec *rec, unsigned source,
-    struct err *e)
+add_to_all(
+    struct facts *f, const struct rec *rec, unsigned source, struct err *e)
 {
 	int err = facts_add(f, rec, source, e);
 	int other = f->also ? facts_add(f->also, rec, source, e) : 0;
@@ -129,8 +130,8 @@ read_one(struct reader *r)
 		got = rec_in_parse(r->in, line, &rec, &e);
 		for (struct facts *f = r->facts; f && got == SE_EFORMAT;
 		     f = f->also)
-			facts_garbled(f, line, r->source,
-			    rec_in_totals(r->in)->lines);
+			facts_garbled(
+			    f, line, r->source, rec_in_totals(r->in)->lines);
 	}
 	if (got == SE_EUNSUP)
 		cli_die_err(r->name, &e);
@@ -150,7 +151,7 @@ read_one(struct reader *r)
 	return true;
 }
 
-/* ---- is it whole? -------------------------------------------------------------- */
+/* ---- is it whole? ---------------------------------------------------- */
 
 /*
  * A stream of many incidents is judged before its end is seen. Where it says

@@ -24,8 +24,8 @@ void inputs_free(struct inputs *in);
  * many, and with NULL at the end of the stream. `damage` is that of the input
  * since the last call, and of the whole stream as far as it is known.
  */
-typedef void incident_fn(
-    void *user, const struct rec *r, const struct damage *damage);
+typedef void
+incident_fn(void *user, const struct rec *r, const struct damage *damage);
 
 /*
  * Reads records from a file ("-": standard input) into the facts. Bad lines

@@ -6,7 +6,8 @@
 
 static const char *const row_symptom_name = "flow:*";
 
-/* ---- candidates ------------------------------------------------------------ */
+/* ---- candidates ------------------------------------------------------------
+ */
 
 static struct entity *
 at(const struct judgement *j, int32_t e)
@@ -46,8 +47,8 @@ other_spellings(const struct judgement *j, int32_t e, int32_t out[SPELLINGS])
 		    STR_ARG(swap ? a : b));
 		if (len < 0 || (size_t)len >= sizeof name)
 			continue;
-		int32_t x = facts_find(
-		    j->facts, (struct str){ name, (size_t)len });
+		int32_t x =
+		    facts_find(j->facts, (struct str){ name, (size_t)len });
 		if (x != NONE && facts_root(j->facts, x) != e)
 			out[n++] = facts_root(j->facts, x);
 	}
@@ -154,7 +155,7 @@ nominate_all(struct judgement *j, struct list *l)
 	nominate_parents(j, l);
 }
 
-/* ---- links of one and of two directions -------------------------------------- */
+/* ---- links of one and of two directions ------------------------------ */
 
 /* The candidate of that name, or NONE. */
 static int32_t
@@ -162,8 +163,8 @@ link_candidate(
     const struct judgement *j, struct str a, const char *sep, struct str b)
 {
 	char name[1024];
-	int n = snprintf(name, sizeof name, "link:%.*s%s%.*s", STR_ARG(a), sep,
-	    STR_ARG(b));
+	int n = snprintf(
+	    name, sizeof name, "link:%.*s%s%.*s", STR_ARG(a), sep, STR_ARG(b));
 	if (n < 0 || (size_t)n >= sizeof name)
 		return NONE;
 	int32_t e = facts_find(j->facts, (struct str){ name, (size_t)n });
@@ -204,7 +205,7 @@ merge_directions(struct judgement *j, struct list *l)
 	l->n = n;
 }
 
-/* ---- lines to entities --------------------------------------------------------- */
+/* ---- lines to entities ----------------------------------------------- */
 
 static void
 put_line(struct judgement *j, int32_t e, int32_t i, unsigned char direction)
@@ -284,7 +285,7 @@ place_lines(struct judgement *j, const struct list *candidates)
 		place_line(j, (int32_t)i);
 }
 
-/* ---- findings ------------------------------------------------------------------- */
+/* ---- findings -------------------------------------------------------- */
 
 static void
 weigh_background(struct finding *x)
@@ -294,8 +295,7 @@ weigh_background(struct finding *x)
 		if (x->item[i]->role == ROLE_OPTIONAL)
 			continue;
 		x->background |= x->reply[i].background;
-		all &= x->reply[i].answer != ANSWER_U ||
-		       x->reply[i].background;
+		all &= x->reply[i].answer != ANSWER_U || x->reply[i].background;
 	}
 	x->excused = x->background && all;
 }
@@ -335,7 +335,7 @@ find(struct judgement *j, struct finding *x, int32_t e)
 	return true;
 }
 
-/* ---- parents and children -------------------------------------------------------- */
+/* ---- parents and children -------------------------------------------- */
 
 static struct finding *
 finding_of(const struct judgement *j, int32_t e)
@@ -480,7 +480,7 @@ pair_up(struct judgement *j, struct finding *x)
 	y->twin = (int32_t)(x - j->finding);
 }
 
-/* ---- the scene ---------------------------------------------------------------------- */
+/* ---- the scene ------------------------------------------------------- */
 
 static void
 count_finding(struct scene *s, const struct finding *x)
@@ -546,7 +546,7 @@ count_pathless(const struct judgement *j)
 	return n;
 }
 
-/* ---- the symptom --------------------------------------------------------------------- */
+/* ---- the symptom ----------------------------------------------------- */
 
 static struct reply
 worse(struct reply a, struct reply b)
@@ -576,9 +576,9 @@ ask_symptom(struct judgement *j, size_t agent)
 		any = true;
 	}
 	if (!any)
-		r = (struct reply){
-			.answer = ANSWER_U, .reason = REASON_NO_FLOW, .line = NONE
-		};
+		r = (struct reply){ .answer = ANSWER_U,
+			.reason = REASON_NO_FLOW,
+			.line = NONE };
 	return r;
 }
 
@@ -602,7 +602,7 @@ ask_symptoms(struct judgement *j, struct err *e)
 	return 0;
 }
 
-/* ---- judging --------------------------------------------------------------------------- */
+/* ---- judging --------------------------------------------------------- */
 
 static void
 set_conditions(struct judgement *j, const struct damage *damage,
@@ -612,7 +612,8 @@ set_conditions(struct judgement *j, const struct damage *damage,
 	const struct stack *s = j->facts->stack;
 	verdict_settle(&clean, policy);
 	if (clean.status != STATUS_CLEAN) {
-		bool filtered = clean.reason && !strcmp(clean.reason, REASON_FILTERED);
+		bool filtered =
+		    clean.reason && !strcmp(clean.reason, REASON_FILTERED);
 		j->scene.filtered = filtered;
 		j->scene.damaged = !filtered;
 	}
@@ -663,7 +664,7 @@ judge(struct judgement *j, struct facts *f, struct weigher *w,
 	return r;
 }
 
-/* ---- names and order --------------------------------------------------------------------- */
+/* ---- names and order ------------------------------------------------- */
 
 struct str
 judge_name(const struct judgement *j, const struct finding *x)
@@ -725,7 +726,7 @@ judge_sort(struct judgement *j, const struct finding **out)
 		out[i] = n[i].x;
 }
 
-/* ---- why, and what would change it ---------------------------------------------------------- */
+/* ---- why, and what would change it ----------------------------------- */
 
 /* Is this finding one that the row rests on? */
 static bool
@@ -766,8 +767,8 @@ blocks(enum row row, const struct finding *x, size_t i)
 	return rule_decides(x->opinion.rule, x->item[i]->role, r->answer);
 }
 
-typedef void block_fn(const struct judgement *, struct str entity,
-    size_t agent, const struct reply *, void *user);
+typedef void block_fn(const struct judgement *, struct str entity, size_t agent,
+    const struct reply *, void *user);
 
 static void
 each_block(const struct judgement *j, block_fn *fn, void *user)
@@ -822,10 +823,12 @@ put_need(const struct judgement *j, struct str entity, size_t agent,
 		return;
 	if (n->n > 1)
 		buf_puts(n->b, ", ");
-	buf_printf(n->b, "%.*s on ", STR_ARG(j->facts->stack->agent[agent].name));
+	buf_printf(
+	    n->b, "%.*s on ", STR_ARG(j->facts->stack->agent[agent].name));
 	buf_str(n->b, entity);
 	if (r->answer == ANSWER_U)
-		buf_printf(n->b, " (%s)", r->reason ? r->reason : REASON_MISSING);
+		buf_printf(
+		    n->b, " (%s)", r->reason ? r->reason : REASON_MISSING);
 	else
 		buf_printf(n->b, " (says %s)", answer_name(r->answer));
 }
@@ -838,21 +841,24 @@ other_need(const struct judgement *j, struct buf *b)
 		buf_puts(b, "evidence that tells the parent from its children");
 		break;
 	case ROW_NO_SYMPTOM:
-		buf_puts(b, "a symptom line in the stack: does the flow suffer");
+		buf_puts(
+		    b, "a symptom line in the stack: does the flow suffer");
 		break;
 	case ROW_NO_INCIDENT:
-		buf_puts(b, "an incident (-i, or --path with --start and --end)");
+		buf_puts(
+		    b, "an incident (-i, or --path with --start and --end)");
 		break;
 	case ROW_DAMAGED:
 		buf_puts(b, "undamaged input, or --allow-bad N");
 		break;
 	case ROW_FILTERED:
-		buf_puts(b, "whole streams with their end records, or --partial");
+		buf_puts(
+		    b, "whole streams with their end records, or --partial");
 		break;
 	case ROW_COVERAGE:
 		if (j->scene.pathless)
-			buf_printf(b, "the paths of %zu flows",
-			    j->scene.pathless);
+			buf_printf(
+			    b, "the paths of %zu flows", j->scene.pathless);
 		else
 			buf_puts(b, "a stack for the kinds of the candidates");
 		break;
@@ -874,7 +880,7 @@ judge_need(const struct judgement *j, struct buf *b)
 		other_need(j, b);
 }
 
-/* ---- judging again with other answers --------------------------------------------------------- */
+/* ---- judging again with other answers -------------------------------- */
 
 /* Most evaluations spent on the search: some tens of milliseconds. */
 enum { CHANGE_TRIES = 4000, CHANGE_OPEN = 256 };
@@ -940,8 +946,8 @@ try_set(struct search *s, struct buf *b, const size_t *k, size_t n)
 		enum answer a[2];
 		for (size_t i = 0; i < n; i++)
 			answer_again(s, k[i], a[i] = say[m >> i & 1]);
-		bool found = differs(s) &&
-			     row_status(s->j->row) != STATUS_UNKNOWN;
+		bool found =
+		    differs(s) && row_status(s->j->row) != STATUS_UNKNOWN;
 		if (found)
 			put_change(s, b, k, a, n);
 		for (size_t i = 0; i < n; i++)
@@ -962,10 +968,10 @@ try_agent(struct search *s, struct buf *b, size_t agent)
 			answer_again(s, k, ANSWER_H);
 			n++;
 		}
-	bool found =
-	    n && differs(s) && row_status(s->j->row) != STATUS_UNKNOWN;
+	bool found = n && differs(s) && row_status(s->j->row) != STATUS_UNKNOWN;
 	if (found)
-		buf_printf(b, "%.*s on %zu entities, all healthy, would make it %s",
+		buf_printf(b,
+		    "%.*s on %zu entities, all healthy, would make it %s",
 		    STR_ARG(s->j->facts->stack->agent[agent].name), n,
 		    row_result(s->j->row));
 	for (size_t k = 0; k < s->n; k++)

@@ -42,7 +42,7 @@ warn(struct linter *l, const char *class, struct str kind, struct str agent,
 	l->warnings++;
 }
 
-/* ---- agents ------------------------------------------------------------------ */
+/* ---- agents ---------------------------------------------------------- */
 
 static void
 check_agents(struct linter *l)
@@ -62,7 +62,7 @@ check_agents(struct linter *l)
 	}
 }
 
-/* ---- sections ------------------------------------------------------------------- */
+/* ---- sections -------------------------------------------------------- */
 
 /* Lines of the section that apply to the kind. */
 static size_t
@@ -145,8 +145,8 @@ put_case(struct linter *l, struct str kind, const struct item *const *item,
  * has, so one line of each role per answer stands for all of them.
  */
 static void
-reach(const struct item *const *item, size_t n, unsigned quorum,
-    bool results[3])
+reach(
+    const struct item *const *item, size_t n, unsigned quorum, bool results[3])
 {
 	const struct item *few[9];
 	unsigned answer[9] = { 0 }, of[ROLES] = { 0 };
@@ -205,8 +205,8 @@ check_stack(struct linter *l)
 	check_agents(l);
 	for (size_t i = 1; i < s->nsections; i++)
 		for (size_t k = 0; k < s->section[i].kinds.n; k++)
-			check_kind(
-			    l, &s->section[i], str_c(s->section[i].kinds.word[k]));
+			check_kind(l, &s->section[i],
+			    str_c(s->section[i].kinds.word[k]));
 	if (s->section[0].n)
 		check_kind(l, &s->section[0], STR_NULL);
 	else

@@ -9,9 +9,22 @@
 #include "rules.h"
 #include "verbs.h"
 
-enum { OPT_AT = OPT_OWN, OPT_PREVIOUS, OPT_PREVIOUS_AT, OPT_ENTITY, OPT_RULE,
-	OPT_SET, OPT_AGENT, OPT_HEADER, OPT_TIME, OPT_ZONE, OPT_BOOT,
-	OPT_SINCE, OPT_MIN_N, OPT_ALIVE };
+enum {
+	OPT_AT = OPT_OWN,
+	OPT_PREVIOUS,
+	OPT_PREVIOUS_AT,
+	OPT_ENTITY,
+	OPT_RULE,
+	OPT_SET,
+	OPT_AGENT,
+	OPT_HEADER,
+	OPT_TIME,
+	OPT_ZONE,
+	OPT_BOOT,
+	OPT_SINCE,
+	OPT_MIN_N,
+	OPT_ALIVE
+};
 
 // clang-format off
 static const struct opt options[] = {
@@ -56,7 +69,7 @@ struct settings {
 	int noperands;
 };
 
-/* ---- options ---------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------- */
 
 static int64_t
 time_arg(const struct opt_state *o)
@@ -80,7 +93,8 @@ zone_arg(const struct opt_state *o)
 	    num_u64((struct str){ s.p + 1, 2 }, 0, 23, &h, NULL) ||
 	    num_u64((struct str){ s.p + 4, 2 }, 0, 59, &m, NULL))
 		cli_usage("option %s: expected +HH:MM, -HH:MM or Z, found "
-			  "\"%s\"", o->name, o->arg);
+			  "\"%s\"",
+		    o->name, o->arg);
 	int64_t ns = (int64_t)(h * 3600 + m * 60) * 1000000000;
 	return s.p[0] == '-' ? -ns : ns;
 }
@@ -208,7 +222,7 @@ parse(struct settings *s, int argc, char **argv)
 		s->ev.at = cli_now(&s->common);
 }
 
-/* ---- reading ------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------- */
 
 static void
 take(struct ev *ev, const struct sample *sample)
@@ -332,8 +346,8 @@ static void
 begin(struct settings *s, struct cli_out *out)
 {
 	cli_out_open(out, s->common.output, false);
-	s->ev.out = records_open(
-	    out->fd, &s->common.how, "evidence", s->format->name);
+	s->ev.out =
+	    records_open(out->fd, &s->common.how, "evidence", s->format->name);
 	s->ev.take = take;
 	s->ev.user = s->rules;
 }
@@ -344,10 +358,8 @@ finish(struct settings *s, struct cli_out *out, uint64_t failed)
 	int status = s->ev.bad || failed ? STATUS_UNKNOWN : STATUS_CLEAN;
 	if (rules_nameless(s->rules))
 		cli_warn("%llu samples without what %s asks for: --set",
-		    (unsigned long long)rules_nameless(s->rules),
-		    s->template);
-	return records_close(
-	    s->ev.out, out, NULL, status, s->ev.bad + failed);
+		    (unsigned long long)rules_nameless(s->rules), s->template);
+	return records_close(s->ev.out, out, NULL, status, s->ev.bad + failed);
 }
 
 int

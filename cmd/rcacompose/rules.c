@@ -16,12 +16,12 @@ struct limits {
 /* What one rule knows of one entity. */
 struct cell {
 	double last;
-	int64_t time;       /* of `last`; NO_TIME: none yet */
-	int64_t good;       /* when a gauge was last not faulty */
+	int64_t time; /* of `last`; NO_TIME: none yet */
+	int64_t good; /* when a gauge was last not faulty */
 	bool have;
 	unsigned char says; /* of the current sample */
 	const char *why;
-	int64_t from;       /* where the interval it judges began */
+	int64_t from; /* where the interval it judges began */
 };
 
 enum { SAYS_NOTHING = 3 };
@@ -72,11 +72,11 @@ rules_free(struct rules *r)
 	free(r);
 }
 
-/* ---- the text of a rule --------------------------------------------------------- */
+/* ---- the text of a rule ---------------------------------------------- */
 
 static int
-limit(struct str w, const char *word, const char *op, double *out,
-    struct err *e)
+limit(
+    struct str w, const char *word, const char *op, double *out, struct err *e)
 {
 	size_t n = strlen(word) + strlen(op);
 	if (!str_starts(w, word) || w.len <= n ||
@@ -107,16 +107,16 @@ rules_add(struct rules *r, struct str text, struct err *e)
 	x->counter = arena_str(
 	    &r->arena, (struct str){ w[0].p, (size_t)(end - w[0].p) });
 	x->below = str_starts(w[n - 2], "faulty<");
-	int err = limit(
-	    w[n - 2], "faulty", x->below ? "<" : ">", &x->faulty, e);
+	int err =
+	    limit(w[n - 2], "faulty", x->below ? "<" : ">", &x->faulty, e);
 	if (!err)
-		err = limit(w[n - 1], "healthy", x->below ? ">=" : "<=",
-		    &x->healthy, e);
+		err = limit(w[n - 1], "healthy",
+		    x->below ? ">=" : "<=", &x->healthy, e);
 	if (err)
 		return err;
 	if (x->below ? x->healthy < x->faulty : x->healthy > x->faulty)
-		return err_set(e, SE_EFORMAT,
-		    "the limits overlap: a value would be both");
+		return err_set(
+		    e, SE_EFORMAT, "the limits overlap: a value would be both");
 	r->n++;
 	return 0;
 }
@@ -161,7 +161,7 @@ rules_nameless(const struct rules *r)
 	return r->nameless;
 }
 
-/* ---- things ---------------------------------------------------------------------- */
+/* ---- things ---------------------------------------------------------- */
 
 /* False where the template names a label that is not there. */
 static bool
@@ -206,14 +206,14 @@ thing_of(struct rules *r, const struct sample *s)
 		cli_die("out of memory");
 	*at = r->nthings;
 	for (size_t i = 0; i < RULES_MAX; i++)
-		t->cell[i] = (struct cell){ .time = NO_TIME,
-			.good = NO_TIME,
-			.says = SAYS_NOTHING };
+		t->cell[i] = (struct cell){
+			.time = NO_TIME, .good = NO_TIME, .says = SAYS_NOTHING
+		};
 	t->now = NO_TIME;
 	return r->thing[r->nthings++] = t;
 }
 
-/* ---- lines ------------------------------------------------------------------------ */
+/* ---- lines ----------------------------------------------------------- */
 
 static const char *const word[] = { "unknown", "faulty", "healthy" };
 
@@ -274,10 +274,10 @@ close_time(struct rules *r, struct ev *ev, struct thing *t)
 			why = REASON_MISSING;
 		}
 		if (says == SAYS_FAULTY) {
-			bool earlier = status != SAYS_FAULTY ||
-				       (c->from != NO_TIME &&
-					   (onset == NO_TIME ||
-					       c->from < onset));
+			bool earlier =
+			    status != SAYS_FAULTY ||
+			    (c->from != NO_TIME &&
+				(onset == NO_TIME || c->from < onset));
 			if (earlier)
 				onset = c->from;
 			status = SAYS_FAULTY;
@@ -300,7 +300,7 @@ close_time(struct rules *r, struct ev *ev, struct thing *t)
 	    t->now);
 }
 
-/* ---- samples ------------------------------------------------------------------------ */
+/* ---- samples --------------------------------------------------------- */
 
 static unsigned char
 judge_value(const struct limits *x, double v)
@@ -316,8 +316,10 @@ static void
 say(struct cell *c, unsigned char says, const char *why, int64_t from)
 {
 	/* Two counters under one pattern: the worse one speaks. */
-	static const int rank[] = { [SAYS_NOTHING] = 0, [SAYS_HEALTHY] = 1,
-		[SAYS_UNKNOWN] = 2, [SAYS_FAULTY] = 3 };
+	static const int rank[] = { [SAYS_NOTHING] = 0,
+		[SAYS_HEALTHY] = 1,
+		[SAYS_UNKNOWN] = 2,
+		[SAYS_FAULTY] = 3 };
 	if (rank[says] <= rank[c->says])
 		return;
 	c->says = says;
@@ -340,8 +342,8 @@ take_gauge(struct rules *r, const struct limits *x, struct cell *c,
 }
 
 static void
-take_counter(const struct limits *x, struct cell *c, const struct sample *s,
-    int64_t now)
+take_counter(
+    const struct limits *x, struct cell *c, const struct sample *s, int64_t now)
 {
 	double before = c->last;
 	int64_t then = c->time;

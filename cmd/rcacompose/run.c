@@ -74,8 +74,7 @@ struct run {
 	bool first_round, final;
 };
 
-/* ---- options
- * ------------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------- */
 
 static int64_t
 option_time(const struct opt_state *o)
@@ -167,8 +166,7 @@ parse(struct settings *s, int argc, char **argv)
 	check(s);
 }
 
-/* ---- agents
- * --------------------------------------------------------------------- */
+/* ---- agents ---------------------------------------------------------- */
 
 static void
 put_epoch(char to[40], int64_t ns)
@@ -297,8 +295,7 @@ ask_agents(struct run *r, struct damage *d)
 	buf_free(&list);
 }
 
-/* ---- one incident
- * ------------------------------------------------------------------ */
+/* ---- one incident ---------------------------------------------------- */
 
 static void
 put_log(struct run *r, struct judgement *j, const struct damage *d)
@@ -374,8 +371,7 @@ evaluate(struct run *r, const struct damage *own)
 	remember(r, &j, status);
 }
 
-/* ---- streams of incidents
- * ------------------------------------------------------------ */
+/* ---- streams of incidents -------------------------------------------- */
 
 /* An incident begins: what stood before it ends. */
 static void
@@ -399,8 +395,7 @@ on_incident(void *user, const struct rec *rec, const struct damage *d)
 	r->answer.len = 0;
 }
 
-/* ---- all of it
- * ------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------- */
 
 static void
 set_paths(struct run *r)

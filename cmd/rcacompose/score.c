@@ -61,12 +61,12 @@ struct side {
 	struct facts facts;
 	struct weigher weigher;
 	uint64_t culprits, innocents; /* labelled so */
-	uint64_t wrong;         /* incidents with a false culprit */
-	uint64_t wrong_clean;   /* of them, those where nobody was guilty */
+	uint64_t wrong;               /* incidents with a false culprit */
+	uint64_t wrong_clean; /* of them, those where nobody was guilty */
 	uint64_t named, named_wrong;
-	uint64_t hits, parts;   /* all culprits named; some of several */
-	uint64_t cleared;       /* innocent said, and right */
-	uint64_t wrong_clear;   /* innocent said of the guilty */
+	uint64_t hits, parts; /* all culprits named; some of several */
+	uint64_t cleared;     /* innocent said, and right */
+	uint64_t wrong_clear; /* innocent said of the guilty */
 	uint64_t unknown_guilty, unknown_clean;
 	struct tally_row reason[REASONS_MAX];
 	size_t nreasons;
@@ -90,7 +90,7 @@ struct score {
 	uint64_t fp_b, fp_c, un_b, un_c;
 };
 
-/* ---- options -------------------------------------------------------------------- */
+/* ---- options --------------------------------------------------------- */
 
 static void
 parse(struct settings *s, int argc, char **argv)
@@ -140,7 +140,7 @@ parse(struct settings *s, int argc, char **argv)
 		cli_usage("which corpus? a directory or a stream");
 }
 
-/* ---- right or wrong ----------------------------------------------------------------- */
+/* ---- right or wrong -------------------------------------------------- */
 
 /* A cable and each of its directions are the same place. */
 static bool
@@ -247,7 +247,7 @@ count(struct side *s, struct judgement *j)
 	}
 }
 
-/* ---- incidents ------------------------------------------------------------------------ */
+/* ---- incidents ------------------------------------------------------- */
 
 static void
 judge_side(struct score *sc, struct side *s, const struct damage *d)
@@ -391,7 +391,7 @@ score_stream(struct score *sc, const char *path)
 	return ok;
 }
 
-/* ---- directories ----------------------------------------------------------------------- */
+/* ---- directories ----------------------------------------------------- */
 
 static int
 by_name(const void *a, const void *b)
@@ -507,7 +507,7 @@ score_directory(struct score *sc, const char *dir)
 	return any || score_one(sc, dir);
 }
 
-/* ---- what is printed ---------------------------------------------------------------------- */
+/* ---- what is printed ------------------------------------------------- */
 
 static void
 put_rate(struct rec_out *o, const char *name, uint64_t k, uint64_t n,
@@ -587,8 +587,8 @@ put_side(struct rec_out *o, struct side *s)
 		    s->reason[i].name);
 	for (size_t i = 0; i < s->stack->nagents; i++)
 		if (s->by_agent[i])
-			put_rate(o, "unknown-agent", s->by_agent[i], n,
-			    "agent", s->stack->agent[i].name.p);
+			put_rate(o, "unknown-agent", s->by_agent[i], n, "agent",
+			    s->stack->agent[i].name.p);
 }
 
 static void
@@ -614,7 +614,7 @@ put_excluded(struct score *sc)
 	}
 }
 
-/* ---- the gate ------------------------------------------------------------------------------- */
+/* ---- the gate -------------------------------------------------------- */
 
 static double
 coverage(const struct side *s)
@@ -674,14 +674,14 @@ put_gate(struct score *sc, const char **result, const char **reason)
 	if (v.status == STATUS_NONE)
 		return v.status;
 	verdict_begin(sc->out, &v, STR_NULL, NULL);
-	rec_u64(sc->out, "compared",
-	    sc->side[0].culprits + sc->side[0].innocents);
+	rec_u64(
+	    sc->out, "compared", sc->side[0].culprits + sc->side[0].innocents);
 	rec_u64(sc->out, "different", sc->b + sc->c);
 	verdict_end(sc->out, &v);
 	return v.status;
 }
 
-/* ---- logs ------------------------------------------------------------------------------------- */
+/* ---- logs ------------------------------------------------------------ */
 
 struct log {
 	struct map names[2];
@@ -768,9 +768,9 @@ score_logs(struct score *sc)
 	put_rate(sc->out, "unknown", l->unknown, l->verdicts, NULL, NULL);
 	put_log_rows(sc, l, 0, "unknown-reason", "reason");
 	put_log_rows(sc, l, 1, "unknown-agent", "agent");
-	int status = !opened || !l->verdicts		  ? STATUS_NONE
+	int status = !opened || !l->verdicts                    ? STATUS_NONE
 		     : opened < sc->s->noperands || sc->all.bad ? STATUS_UNKNOWN
-							  : STATUS_CLEAN;
+								: STATUS_CLEAN;
 	map_free(&l->names[0]);
 	map_free(&l->names[1]);
 	arena_free(&l->arena);
@@ -778,7 +778,7 @@ score_logs(struct score *sc)
 	return status;
 }
 
-/* ---- main --------------------------------------------------------------------------------------- */
+/* ---- main ------------------------------------------------------------ */
 
 static int
 score_corpus(struct score *sc, const char **result, const char **reason)
@@ -819,8 +819,8 @@ score_main(int argc, char **argv)
 		sc->side[sc->nsides++].stack = stack_open(name[i]);
 	cli_out_open(&out, s->common.output, false);
 	sc->out = records_open(out.fd, &s->common.how, "rate", NULL);
-	int status = s->unlabelled ? score_logs(sc)
-				   : score_corpus(sc, &result, &reason);
+	int status =
+	    s->unlabelled ? score_logs(sc) : score_corpus(sc, &result, &reason);
 	uint64_t skipped = sc->all.bad + sc->all.skipped;
 	status = records_close(sc->out, &out, result, status, skipped);
 	cli_prom(&s->common, s->stack, result, reason, status, skipped);

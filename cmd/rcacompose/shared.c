@@ -27,12 +27,13 @@ stack_path(const char *name, char *path, size_t room)
 	while (n && self[n - 1] != '/')
 		n--;
 	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		snprintf(path, room, "%.*s%s/%s", (int)n, self, places[i], name);
+		snprintf(
+		    path, room, "%.*s%s/%s", (int)n, self, places[i], name);
 		if (!access(path, R_OK))
 			return;
 	}
-	cli_die("no shipped stack \"%s\": a file needs a slash, ./%s", name,
-	    name);
+	cli_die(
+	    "no shipped stack \"%s\": a file needs a slash, ./%s", name, name);
 }
 
 struct stack *

@@ -58,7 +58,7 @@ stack_free(struct stack *s)
 	arena_free(&s->arena);
 }
 
-/* ---- words -------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------- */
 
 static bool
 is_blank(char c)
@@ -259,7 +259,8 @@ set_max_bound(struct stack *s, struct agent *a, struct str v, struct err *e)
 	(void)s;
 	int r = num_f64(v, &a->max_bound, e);
 	if (!r && !(a->max_bound > 0 && a->max_bound <= 1))
-		return err_set(e, SE_EFORMAT, "expected a rate above 0 up to 1");
+		return err_set(
+		    e, SE_EFORMAT, "expected a rate above 0 up to 1");
 	return r;
 }
 
@@ -290,8 +291,8 @@ agent_key(struct parser *p, struct agent *a, struct str word, unsigned *seen,
 		if (!v.p || !str_is(key, agent_keys[i].name))
 			continue;
 		if (*seen & 1u << i)
-			return err_set(e, SE_EFORMAT, "%s= twice",
-			    agent_keys[i].name);
+			return err_set(
+			    e, SE_EFORMAT, "%s= twice", agent_keys[i].name);
 		*seen |= 1u << i;
 		if (!agent_keys[i].set(p->s, a, v, e))
 			return 0;
@@ -333,8 +334,8 @@ do_agent(struct parser *p, struct err *e)
 		return err_set(
 		    e, SE_EFORMAT, "agent %.*s twice", STR_ARG(p->word[1]));
 	if (s->nagents == STACK_AGENTS_MAX)
-		return err_set(e, SE_ELIMIT, "more than %d agents",
-		    STACK_AGENTS_MAX);
+		return err_set(
+		    e, SE_ELIMIT, "more than %d agents", STACK_AGENTS_MAX);
 	struct agent *a = &s->agent[s->nagents++];
 	*a = (struct agent){ .name = p->word[1],
 		.fd = -1,
@@ -360,8 +361,7 @@ do_kind(struct parser *p, struct err *e)
 		    STACK_SECTIONS_MAX - 1);
 	struct section *new = &s->section[s->nsections];
 	new->at = here(p);
-	new->kinds.word =
-	    arena_array(&s->arena, p->n, sizeof *new->kinds.word);
+	new->kinds.word = arena_array(&s->arena, p->n, sizeof *new->kinds.word);
 	if (!new->kinds.word)
 		return err_mem(e);
 	for (size_t i = 1; i < p->n; i++) {
@@ -491,7 +491,7 @@ do_window(struct parser *p, struct err *e)
 	for (size_t i = 1; i < p->n && !r; i++) {
 		struct str v = p->word[i], key;
 		str_cut(&v, '=', &key);
-		int64_t *to = !v.p		       ? NULL
+		int64_t *to = !v.p                  ? NULL
 			      : str_is(key, "lead") ? &p->s->lead
 			      : str_is(key, "lag")  ? &p->s->lag
 			      : str_is(key, "skew") ? &p->s->skew
@@ -561,7 +561,7 @@ do_coverage(struct parser *p, struct err *e)
 	return r;
 }
 
-/* ---- files -------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------- */
 
 int
 stack_trust(int fd, const char *what, struct err *e)
@@ -590,8 +590,8 @@ slurp(struct stack *s, int fd, struct str *out, struct err *e)
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, SE_EINVAL, "expected a regular file");
 	if (st.st_size > STACK_SIZE_MAX)
-		return err_set(e, SE_ELIMIT, "larger than %d bytes",
-		    STACK_SIZE_MAX);
+		return err_set(
+		    e, SE_ELIMIT, "larger than %d bytes", STACK_SIZE_MAX);
 	char *p = arena_alloc(&s->arena, (size_t)st.st_size + 1);
 	if (!p)
 		return err_mem(e);
@@ -696,8 +696,7 @@ do_statement(struct parser *p, struct err *e)
 static int
 check_version(const struct parser *p, struct err *e)
 {
-	if (p->n == 2 && str_is(p->word[0], "stack") &&
-	    str_is(p->word[1], "1"))
+	if (p->n == 2 && str_is(p->word[0], "stack") && str_is(p->word[1], "1"))
 		return 0;
 	return err_set(e, SE_EFORMAT, "expected \"stack 1\" as first line");
 }

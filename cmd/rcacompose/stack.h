@@ -15,10 +15,10 @@
 #include "str.h"
 
 enum {
-	STACK_AGENTS_MAX = 256,   /* names in one stack */
-	STACK_SECTIONS_MAX = 64,  /* kinds of entities with lines of their own */
-	STACK_DEPTH_MAX = 16,     /* includes in includes */
-	STACK_WORDS_MAX = 64,     /* words on a line, arguments of an agent */
+	STACK_AGENTS_MAX = 256,  /* names in one stack */
+	STACK_SECTIONS_MAX = 64, /* kinds of entities with lines of their own */
+	STACK_DEPTH_MAX = 16,    /* includes in includes */
+	STACK_WORDS_MAX = 64,    /* words on a line, arguments of an agent */
 	STACK_SIZE_MAX = 1 << 20, /* bytes of one file: written by people */
 };
 
@@ -92,8 +92,8 @@ struct stack {
  * and name a file only where it was included. The stack is released with
  * stack_free, also after a failure.
  */
-int stack_parse(struct stack *s, const char *name, struct str text,
-    struct err *e);
+int
+stack_parse(struct stack *s, const char *name, struct str text, struct err *e);
 
 /* Reads a file and what it includes, and checks who could have written it. */
 int stack_read(struct stack *s, const char *path, struct err *e);

@@ -65,10 +65,10 @@ uncovered(const struct scene *s)
 	size_t unclear = s->candidates - s->healthy;
 	if (!unclear && !s->pathless)
 		return false;
-	bool excused = s->coverage < 1 && unclear == s->unobserved &&
-		       !s->pathless && s->healthy &&
-		       (double)s->healthy >=
-			   s->coverage * (double)s->candidates;
+	bool excused =
+	    s->coverage < 1 && unclear == s->unobserved && !s->pathless &&
+	    s->healthy &&
+	    (double)s->healthy >= s->coverage * (double)s->candidates;
 	return !excused;
 }
 

@@ -15,11 +15,11 @@ enum symptom { SYMPTOM_NONE, SYMPTOM_U, SYMPTOM_F, SYMPTOM_H };
 struct scene {
 	size_t candidates;
 	size_t faulty;
-	size_t rivals;     /* unknown though accused, without an alibi */
-	size_t accused;    /* unknown though accused, rivals or not */
+	size_t rivals;  /* unknown though accused, without an alibi */
+	size_t accused; /* unknown though accused, rivals or not */
 	size_t healthy;
-	size_t unobserved; /* not healthy, and no binding agent answered */
-	size_t pathless;   /* complaining flows whose path nobody knows */
+	size_t unobserved;  /* not healthy, and no binding agent answered */
+	size_t pathless;    /* complaining flows whose path nobody knows */
 	bool parent_silent; /* a faulty one hangs on an unknown parent */
 	bool nested;        /* a faulty parent has faulty children unfolded */
 	bool background;    /* an older fault is still active in scope */

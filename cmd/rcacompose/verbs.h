@@ -20,9 +20,8 @@ void stack_close(struct stack *s);
 void stack_path(const char *name, char *path, size_t room);
 
 /* A stream of `of` records, its head written; `source` may be NULL. */
-struct rec_out *
-records_open(int fd, const struct rec_how *how, const char *of,
-    const char *source);
+struct rec_out *records_open(
+    int fd, const struct rec_how *how, const char *of, const char *source);
 /*
  * Its end, and the file closed: `status`, or STATUS_NONE if something could
  * not be written. `result` may be NULL.

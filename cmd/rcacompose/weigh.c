@@ -22,9 +22,9 @@ weigher_free(struct weigher *w)
 
 /* The window of the incident, its slack added. */
 struct window {
-	int64_t start, end;   /* as the incident has them; end may be now */
-	int64_t first, last;  /* start - lead, end + lag */
-	int64_t fresh;        /* start + lag: a later onset is a consequence */
+	int64_t start, end;  /* as the incident has them; end may be now */
+	int64_t first, last; /* start - lead, end + lag */
+	int64_t fresh;       /* start + lag: a later onset is a consequence */
 };
 
 static int64_t
@@ -49,7 +49,7 @@ window_of(const struct weigher *w)
 	return v;
 }
 
-/* ---- one line ------------------------------------------------------------ */
+/* ---- one line -------------------------------------------------------- */
 
 static bool
 in_future(const struct weigher *w, const struct line *l)
@@ -164,7 +164,8 @@ contradicts(const struct span *f, const struct span *h)
 	return open && h->a < f->seen && f->seen <= h->b;
 }
 
-/* ---- the lines of one agent ----------------------------------------------- */
+/* ---- the lines of one agent -----------------------------------------------
+ */
 
 /* What has been seen of the agent so far; first in the order of use. */
 struct pile {
@@ -204,11 +205,11 @@ note_unknown(const struct facts *f, struct pile *p, const char *reason,
 {
 	bool first = !p->unknown.reason;
 	bool hard = time == NO_TIME, was = p->unknown_time == NO_TIME;
-	bool better = first || (hard && !was) ||
-		      (hard == was && (time > p->unknown_time ||
-					  (time == p->unknown_time &&
-					      shown_before(f, line,
-						  p->unknown.line))));
+	bool better =
+	    first || (hard && !was) ||
+	    (hard == was && (time > p->unknown_time ||
+				(time == p->unknown_time &&
+				    shown_before(f, line, p->unknown.line))));
 	if (!better)
 		return;
 	p->unknown.reason = reason;
@@ -233,8 +234,9 @@ take_line(struct weigher *w, struct pile *p, const struct agent *a, int32_t i,
 	p->accuses |= l->status == SAYS_FAULTY;
 	if (why) {
 		note_unknown(f, p, why, i,
-		    !strcmp(why, REASON_STALE) || !strcmp(why, REASON_THIN) ? l->time
-								  : NO_TIME);
+		    !strcmp(why, REASON_STALE) || !strcmp(why, REASON_THIN)
+			? l->time
+			: NO_TIME);
 		return;
 	}
 	if (l->status == SAYS_UNKNOWN) {
@@ -258,7 +260,8 @@ take_line(struct weigher *w, struct pile *p, const struct agent *a, int32_t i,
 		note_line(&p->health, f, i);
 }
 
-/* ---- faults ---------------------------------------------------------------- */
+/* ---- faults ----------------------------------------------------------------
+ */
 
 static int
 by_onset(const void *x, const void *y)
@@ -327,9 +330,8 @@ worst_fault(struct weigher *w, size_t n, const struct window *v, size_t *which)
 static struct reply
 unknown(const char *reason, int32_t line)
 {
-	return (struct reply){
-		.answer = ANSWER_U, .reason = reason, .line = line
-	};
+	return (
+	    struct reply){ .answer = ANSWER_U, .reason = reason, .line = line };
 }
 
 static struct reply
@@ -362,7 +364,8 @@ reply_to_faults(struct weigher *w, size_t agent, int32_t first,
 	return unknown(NULL, s.line);
 }
 
-/* ---- silence ---------------------------------------------------------------- */
+/* ---- silence ----------------------------------------------------------------
+ */
 
 static bool
 alive_for(const struct facts *f, const struct alive *h, int32_t root)
@@ -379,8 +382,7 @@ alive_for(const struct facts *f, const struct alive *h, int32_t root)
 
 /* Heartbeats cover the incident without a gap. */
 static bool
-was_alive(struct weigher *w, size_t agent, int32_t root,
-    const struct window *v)
+was_alive(struct weigher *w, size_t agent, int32_t root, const struct window *v)
 {
 	const struct facts *f = w->facts;
 	int64_t beat = f->stack->agent[agent].heartbeat;
@@ -390,8 +392,8 @@ was_alive(struct weigher *w, size_t agent, int32_t root,
 		const struct alive *h = &f->alive[i];
 		if (h->agent != agent || !alive_for(f, h, root))
 			continue;
-		int64_t a = h->since != NO_TIME ? h->since
-						: plus(h->until, -beat);
+		int64_t a =
+		    h->since != NO_TIME ? h->since : plus(h->until, -beat);
 		if (h->until <= plus(w->now, f->stack->skew))
 			push_span(w, n++, (struct span){ a, h->until, 0, 0 });
 	}
@@ -404,8 +406,8 @@ was_alive(struct weigher *w, size_t agent, int32_t root,
 }
 
 static struct reply
-reply_to_silence(struct weigher *w, size_t agent, int32_t root,
-    const struct window *v)
+reply_to_silence(
+    struct weigher *w, size_t agent, int32_t root, const struct window *v)
 {
 	const struct agent *a = &w->facts->stack->agent[agent];
 	if (w->waiting[agent])
@@ -414,13 +416,13 @@ reply_to_silence(struct weigher *w, size_t agent, int32_t root,
 		return unknown(w->silence[agent], NONE);
 	if (a->absent_healthy && !w->gaps && w->facts->incident &&
 	    was_alive(w, agent, root, v))
-		return (struct reply){
-			.answer = ANSWER_H, .reason = REASON_ABSENT, .line = NONE
-		};
+		return (struct reply){ .answer = ANSWER_H,
+			.reason = REASON_ABSENT,
+			.line = NONE };
 	return unknown(REASON_MISSING, NONE);
 }
 
-/* ---- together ---------------------------------------------------------------- */
+/* ---- together -------------------------------------------------------- */
 
 /* An H that spans the time of an unknown knows better. */
 static bool
@@ -512,9 +514,8 @@ weigh_direction(struct weigher *w, size_t a, int32_t root, int d)
 	}
 	if (!any)
 		return reply_to_silence(w, a, root, &v);
-	struct reply r = f->incident
-			     ? settle(w, a, first, &p, &v)
-			     : settle_timeless(w, a, first, &p, &v);
+	struct reply r = f->incident ? settle(w, a, first, &p, &v)
+				     : settle_timeless(w, a, first, &p, &v);
 	r.accuses = p.accuses;
 	return r;
 }
@@ -563,9 +564,9 @@ weigh_symptom(struct weigher *w, size_t a, int32_t flow)
 			continue;
 		const char *why = disqualified(w, agent, l, &v);
 		struct span s = span_of_health(l);
-		bool meets = !f->incident ||
-			     (s.a != NO_TIME && s.b >= v.start &&
-				 s.a <= v.last);
+		bool meets =
+		    !f->incident ||
+		    (s.a != NO_TIME && s.b >= v.start && s.a <= v.last);
 		if (why || l->status == SAYS_UNKNOWN)
 			r = unknown(why ? why : l->reason, i);
 		else if (!meets && healthy.answer == ANSWER_U)

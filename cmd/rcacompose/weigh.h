@@ -20,8 +20,8 @@ struct reply {
 
 struct weigher {
 	const struct facts *facts;
-	int64_t now;     /* ns: nothing may be stamped after it */
-	bool gaps;       /* lines may be missing: silence is not health */
+	int64_t now; /* ns: nothing may be stamped after it */
+	bool gaps;   /* lines may be missing: silence is not health */
 	/* Why an agent that says nothing is silent; NULL: missing. */
 	const char *silence[STACK_AGENTS_MAX];
 	bool waiting[STACK_AGENTS_MAX]; /* not consulted */

@@ -171,7 +171,7 @@ on_open(void *user, const struct opening *o)
 	put_control(c, "on", o->ts, NULL);
 }
 
-/* ---- options ------------------------------------------------------------ */
+/* ---- options --------------------------------------------------------- */
 
 struct signal_name {
 	const char *name;
@@ -330,7 +330,7 @@ parse(struct control *c, int argc, char **argv)
 	s->audit_ppm = 0;
 }
 
-/* ---- running ------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------- */
 
 static int
 watch(struct control *c, struct err *e)

@@ -27,7 +27,7 @@ struct file {
 	uint64_t *ordinal; /* of the next slice, by key */
 };
 
-/* ---- index -------------------------------------------------------------- */
+/* ---- index ----------------------------------------------------------- */
 
 static int
 add_event(struct file *f, const struct event *ev, struct err *e)
@@ -206,7 +206,7 @@ pair_all(struct file *f)
 	close_open(f);
 }
 
-/* ---- judging ------------------------------------------------------------ */
+/* ---- judging --------------------------------------------------------- */
 
 /* A slice of the sorted index: complete, or a begin whose end was found. */
 static bool
@@ -320,7 +320,7 @@ judge_all(struct file *f)
 	}
 }
 
-/* ---- keeping ------------------------------------------------------------ */
+/* ---- keeping --------------------------------------------------------- */
 
 /* The stretch an item stands for: both halves of a pair mean the slice. */
 static void
@@ -416,7 +416,7 @@ choose(struct file *f, struct sorter *kept, struct err *e)
 	return 0;
 }
 
-/* ---- copying ------------------------------------------------------------ */
+/* ---- copying --------------------------------------------------------- */
 
 /* A moving block over the input or the spool; offsets go up. */
 struct copy {

@@ -254,7 +254,7 @@ parse(struct gate_settings *s, int argc, char **argv)
 	}
 }
 
-/* ---- signals ------------------------------------------------------------ */
+/* ---- signals --------------------------------------------------------- */
 
 /* The end of an endless stream: what was read is finished properly. */
 volatile sig_atomic_t gate_stop;
@@ -277,7 +277,7 @@ catch_signals(void)
 	sigaction(SIGTERM, &a, NULL);
 }
 
-/* ---- running ------------------------------------------------------------ */
+/* ---- running --------------------------------------------------------- */
 
 /* Pipes are streams, unless what is in them is a finished object. */
 static bool

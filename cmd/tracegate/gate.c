@@ -188,7 +188,7 @@ gate_marks(struct gate *g)
 	}
 }
 
-/* ---- records ------------------------------------------------------------ */
+/* ---- records --------------------------------------------------------- */
 
 static void
 put_count(struct gate *g, const char *class, uint64_t n, const char *note)

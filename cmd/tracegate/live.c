@@ -75,7 +75,7 @@ struct live {
 	uint64_t beats_checked;
 };
 
-/* ---- queues ------------------------------------------------------------- */
+/* ---- queues ---------------------------------------------------------- */
 
 static struct held *
 queue_at(struct queue *q, uint64_t i)
@@ -150,7 +150,7 @@ heap_pop(struct live *l)
 	return top;
 }
 
-/* ---- leaving ------------------------------------------------------------ */
+/* ---- leaving --------------------------------------------------------- */
 
 static char *
 copy_stub(struct str raw)
@@ -265,7 +265,7 @@ leave(struct live *l)
 	ring_drop(&l->ring, h.at);
 }
 
-/* ---- judging ------------------------------------------------------------ */
+/* ---- judging --------------------------------------------------------- */
 
 static int
 by_value(const void *a, const void *b)

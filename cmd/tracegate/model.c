@@ -82,7 +82,7 @@ int_arg(const struct event *ev, const char *key, int64_t otherwise)
 	return v;
 }
 
-/* ---- loading ------------------------------------------------------------ */
+/* ---- loading --------------------------------------------------------- */
 
 static uint32_t
 name_index(struct model *m, struct str name)
@@ -187,7 +187,7 @@ read_events(struct model *m, struct reader *r, struct err *e)
 	}
 }
 
-/* ---- order -------------------------------------------------------------- */
+/* ---- order ----------------------------------------------------------- */
 
 /* For qsort, which passes nothing along. Set before and cleared after. */
 static const struct slice *sorting;

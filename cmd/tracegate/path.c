@@ -83,7 +83,7 @@ interval(const struct settings *s, const struct model *m, int64_t *from,
 	return best >= 0;
 }
 
-/* ---- blame -------------------------------------------------------------- */
+/* ---- blame ----------------------------------------------------------- */
 
 struct blame {
 	uint32_t lane, name;

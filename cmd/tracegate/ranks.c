@@ -15,7 +15,7 @@ is_collective(const struct model *m, const struct slice *s)
 	       (str_starts(name, "nccl") || str_starts(name, "rccl"));
 }
 
-/* ---- meeting ------------------------------------------------------------ */
+/* ---- meeting --------------------------------------------------------- */
 
 /* A collective of one rank before it is matched. */
 struct found {
@@ -103,7 +103,7 @@ meet(struct ranks *r, const struct found *f, uint32_t n)
 	}
 }
 
-/* ---- clocks ------------------------------------------------------------- */
+/* ---- clocks ---------------------------------------------------------- */
 
 static int
 by_int(const void *a, const void *b)

@@ -86,7 +86,7 @@ escaped(uint64_t back, bool *carry)
 	return out;
 }
 
-/* ---- objects ------------------------------------------------------------ */
+/* ---- objects --------------------------------------------------------- */
 
 struct walk {
 	uint64_t inside; /* all ones inside a string */
@@ -183,7 +183,7 @@ scan_object(struct scan_span *s, const char *p, size_t len)
 	return 0;
 }
 
-/* ---- values ------------------------------------------------------------- */
+/* ---- values ---------------------------------------------------------- */
 
 static const char *
 skip_space(const char *p, const char *end)
@@ -511,7 +511,7 @@ scan_valid(struct str text)
 	return p == end;
 }
 
-/* ---- text --------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------ */
 
 static void
 put_utf8(struct buf *b, uint32_t c)
@@ -593,7 +593,7 @@ scan_quote(struct buf *b, struct str text)
 	}
 }
 
-/* ---- times -------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------- */
 
 enum { DIGITS_MAX = 64 }; /* significant digits looked at in slow numbers */
 /* Microseconds whose nanoseconds surely fit. */

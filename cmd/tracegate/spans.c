@@ -115,7 +115,7 @@ give_span(struct reader *r, struct event *ev, int64_t ts, int64_t dur,
 	return READ_EVENT;
 }
 
-/* ---- Jaeger ------------------------------------------------------------- */
+/* ---- Jaeger ---------------------------------------------------------- */
 
 static int
 jaeger_span(
@@ -190,7 +190,7 @@ jaeger_probe(const char *p, size_t len)
 const struct format jaeger_format = { "jaeger", "Jaeger JSON", jaeger_probe,
 	spans_open, jaeger_next, spans_close };
 
-/* ---- OTLP --------------------------------------------------------------- */
+/* ---- OTLP ------------------------------------------------------------ */
 
 /* The value of the attribute service.name of a resource. */
 static struct str

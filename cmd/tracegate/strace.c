@@ -126,7 +126,7 @@ keep(char *to, size_t room, struct str s)
 	to[n] = 0;
 }
 
-/* ---- events ------------------------------------------------------------- */
+/* ---- events ---------------------------------------------------------- */
 
 /* A futex says on what it waits, and whom it wakes. */
 static const char *

@@ -35,7 +35,7 @@ left_ms(int64_t until)
 	return ms < 0 ? 0 : ms > 1000000 ? 1000000 : (int)ms;
 }
 
-/* ---- FIFOs -------------------------------------------------------------- */
+/* ---- FIFOs ----------------------------------------------------------- */
 
 /* Without a reader an open for writing fails at once: nobody listens. */
 static int
@@ -116,7 +116,7 @@ set_perf(struct tracer *t, bool on, struct err *e)
 	return r ? r : wait_ack(t, now_ns() + t->timeout, e);
 }
 
-/* ---- signals ------------------------------------------------------------ */
+/* ---- signals --------------------------------------------------------- */
 
 /* The mask of signals that the process catches: SigCgt, hexadecimal. */
 static int

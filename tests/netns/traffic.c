@@ -77,8 +77,7 @@ now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* ---- the other end
- * ----------------------------------------------------------- */
+/* ---- the other end --------------------------------------------------- */
 
 static void
 answer(int fd, int lose, unsigned *count)
@@ -126,8 +125,7 @@ echo(int lose)
 	return 1;
 }
 
-/* ---- probes
- * -------------------------------------------------------------------- */
+/* ---- probes ---------------------------------------------------------- */
 
 static void
 collect(const int *fd, int ports, int *got, int wait)
@@ -166,8 +164,7 @@ probe(int count, int ports, char **dst)
 	return 0;
 }
 
-/* ---- the flow that complains
- * ------------------------------------------------------ */
+/* ---- the flow that complains ----------------------------------------- */
 
 static void
 send_one(int port, int64_t bytes, const char *dst, unsigned *again)

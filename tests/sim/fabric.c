@@ -108,8 +108,7 @@ below(int n)
 	return (int)(draw() % (uint64_t)n);
 }
 
-/* ---- links
- * --------------------------------------------------------------------- */
+/* ---- links ----------------------------------------------------------- */
 
 /* Even numbers go up, odd ones down; l ^ 1 is the other direction. */
 static int
@@ -162,8 +161,7 @@ put_topology(void)
 	}
 }
 
-/* ---- one incident
- * ----------------------------------------------------------------- */
+/* ---- one incident ---------------------------------------------------- */
 
 struct flow {
 	int from, to, spine; /* hosts as leaf * HOSTS + host */
@@ -256,8 +254,7 @@ set_up(struct incident *x, bool visible)
 	x->flow[0].suffers |= x->kind == APPLICATION;
 }
 
-/* ---- what is said
- * -------------------------------------------------------------------- */
+/* ---- what is said ---------------------------------------------------- */
 
 static void
 put_line(long time, const char *agent, const char *status, long onset)

@@ -67,8 +67,8 @@ parse_vote(struct str word, struct vote *v)
 static void
 check_orders(struct vote *v, size_t n, struct str result, struct str reason)
 {
-	static const int order[6][3] = { { 0, 1, 2 }, { 0, 2, 1 },
-		{ 1, 0, 2 }, { 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
+	static const int order[6][3] = { { 0, 1, 2 }, { 0, 2, 1 }, { 1, 0, 2 },
+		{ 1, 2, 0 }, { 2, 0, 1 }, { 2, 1, 0 } };
 	for (int k = 0; k < 6; k++) {
 		struct vote w[3];
 		for (size_t i = 0, m = 0; i < 3; i++)
@@ -164,8 +164,8 @@ check_no_flip(const struct vote *v, size_t n, unsigned quorum)
 		enum result f = judge(w, n, quorum).result;
 		w[i].answer = ANSWER_H;
 		enum result h = judge(w, n, quorum).result;
-		CHECK(r != RESULT_FAULTY || (f != RESULT_HEALTHY &&
-						h != RESULT_HEALTHY));
+		CHECK(r != RESULT_FAULTY ||
+		      (f != RESULT_HEALTHY && h != RESULT_HEALTHY));
 		CHECK(r != RESULT_HEALTHY ||
 		      (f != RESULT_FAULTY && h != RESULT_FAULTY));
 	}
@@ -205,8 +205,8 @@ check_need(const struct vote *v, size_t n, unsigned quorum)
 			memcpy(w, v, n * sizeof *v);
 			for (size_t i = 0; i < n; i++)
 				if (m >> i & 1)
-					w[i].answer = fh >> i & 1 ? ANSWER_F
-								  : ANSWER_H;
+					w[i].answer =
+					    fh >> i & 1 ? ANSWER_F : ANSWER_H;
 			changes |= judge(w, n, quorum).result != now;
 		}
 		if (changes && (!best || bits < best))

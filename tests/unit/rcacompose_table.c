@@ -24,10 +24,10 @@ may_clear(const struct scene *s)
 {
 	size_t unclear = s->candidates - s->healthy;
 	bool covered =
-	    !unclear || (s->coverage < 1 && s->healthy &&
-			    unclear == s->unobserved &&
-			    (double)s->healthy / (double)s->candidates >=
-				s->coverage - 1e-12);
+	    !unclear ||
+	    (s->coverage < 1 && s->healthy && unclear == s->unobserved &&
+		(double)s->healthy / (double)s->candidates >=
+		    s->coverage - 1e-12);
 	return s->candidates && s->healthy && covered && !s->faulty &&
 	       !s->accused && !s->rivals && !s->background && !s->pathless &&
 	       s->incident && !s->damaged && !s->filtered &&
@@ -49,8 +49,8 @@ check(const struct scene *s)
 	CHECK((status == STATUS_NONE) == !s->candidates);
 	CHECK((status == STATUS_UNKNOWN) ==
 	      (row_result(r) && !strcmp(row_result(r), "unknown")));
-	CHECK(status == STATUS_FOUND || status == STATUS_CLEAN ||
-	      row_reason(r));
+	CHECK(
+	    status == STATUS_FOUND || status == STATUS_CLEAN || row_reason(r));
 }
 
 /* Up to four candidates, each of one kind. */
@@ -100,8 +100,7 @@ each_state(void)
 								.accused =
 								    b + c,
 								.healthy = h,
-								.unobserved =
-								    u,
+								.unobserved = u,
 							};
 							each_flag(s);
 						}

@@ -9,7 +9,7 @@
 #include "rec.h"
 #include "verdict.h"
 
-/* ---- helpers ------------------------------------------------------------ */
+/* ---- helpers --------------------------------------------------------- */
 
 /* What reading a whole text said. */
 struct reading {
@@ -243,7 +243,7 @@ test_probe(void)
 #undef PROBE
 }
 
-/* ---- lines -------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------- */
 
 static void
 test_lines(void)
@@ -318,7 +318,7 @@ test_long_lines(void)
 	buf_free(&b);
 }
 
-/* ---- sums --------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------ */
 
 /* Digests from xxhsum -H2; their sum by hand: Python, modulo 2^128. */
 static void
@@ -495,7 +495,7 @@ test_bad_ends(void)
 	CHECK(g.t.skipped == 4 && g.t.lost == 5);
 }
 
-/* ---- gzip --------------------------------------------------------------- */
+/* ---- gzip ------------------------------------------------------------ */
 
 static void
 test_gzip(void)
@@ -539,7 +539,7 @@ test_gzip(void)
 	free(b);
 }
 
-/* ---- writing ------------------------------------------------------------ */
+/* ---- writing --------------------------------------------------------- */
 
 static void
 sample(struct rec_out *o)
@@ -905,8 +905,8 @@ test_verdict(void)
 		{ 0, { .filtered = true }, { 0 }, 3, "filtered", NULL },
 		{ 0, { .filtered = true }, { .partial = true }, 0, NULL,
 		    "partial" },
-		{ 0, { .altered = 1 }, { .partial = true, .allow_bad = 9 },
-		    3, "damaged", NULL },
+		{ 0, { .altered = 1 }, { .partial = true, .allow_bad = 9 }, 3,
+		    "damaged", NULL },
 		{ 0, { .typed = true }, { 0 }, 0, NULL, "typed" },
 		{ 3, { .bad = 1 }, { .strict = true }, 2, "thin", NULL },
 		{ 3, { .bad = 1 }, { 0 }, 3, "thin", NULL },

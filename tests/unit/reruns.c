@@ -423,7 +423,7 @@ test_sets(void)
 	CHECK(v.nsets == 1 && v.row == RERUN_ONE_SET_RACE_OR_DEVICE);
 }
 
-/* ---- worlds ------------------------------------------------------------ */
+/* ---- worlds ---------------------------------------------------------- */
 
 /* A world fills runs on sets of `size` devices and says who is to blame. */
 struct world {

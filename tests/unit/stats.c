@@ -72,8 +72,8 @@ main(void)
 	};
 	for (size_t i = 0; i < sizeof some / sizeof *some; i++)
 		check_interval(some[i]);
-	check_mcnemar((double[]){ 25, 10, 0.016673848, 0.011330984,
-	    0.0083369239 });
+	check_mcnemar(
+	    (double[]){ 25, 10, 0.016673848, 0.011330984, 0.0083369239 });
 	CHECK(stats_trials(0.01, 0.05) == 299);
 	CHECK(stats_trials(0.015, 0.05) == 199);
 	CHECK(stats_trials(0.02, 0.05) == 149);
