@@ -175,7 +175,11 @@ rec_parse(struct str line, char *undone, struct rec *r, struct err *e)
 		    "the line, expected LF alone");
 	str_cut(&rest, '\t', &r->type);
 	if (!is_word(r->type, false))
-		return key_error(e, "expected a record type, found", r->type);
+		return key_error(e,
+		    r->type.len && memchr(r->type.p, ' ', r->type.len)
+			? "fields are separated by TAB, found"
+			: "expected a record type, found",
+		    r->type);
 	while (str_cut(&rest, '\t', &word)) {
 		const char *eq =
 		    word.len ? memchr(word.p, '=', word.len) : NULL;

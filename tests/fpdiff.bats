@@ -883,3 +883,14 @@ plain() {
 	run -2 fpdiff --tensors d a.safetensors
 	[[ $output == *"d: is a directory: compare it without --tensors"* ]]
 }
+
+@test "fpdiff names the first record without a partner, and where a side ends" {
+	plain | seal order=exec >a
+	plain | head -n 7 | seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *$'class=unmatched\tname=b\tstep=10\trank=0\ta='*$'note=B ends before this'* ]]
+	plain | sed 5d | seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *$'class=unmatched\tname=b\tstep=9\trank=0\ta='*$'note=the first'* ]]
+	((${#lines[@]} <= 15))
+}

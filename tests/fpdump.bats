@@ -765,3 +765,10 @@ digest() {
 	run -2 fpdiff --strict cut.safetensors cut.safetensors
 	run -0 fpdiff --allow-bad 2 cut.safetensors cut.safetensors
 }
+
+@test "fpdump says that a selection is empty, and status 2" {
+	printf 'abc' >f
+	run -2 --separate-stderr fpdump --select nosuch f
+	[[ $stderr == *"nothing matches --select"* ]]
+	run -0 fpdump --select f f
+}

@@ -72,6 +72,8 @@ struct exec {
 	struct map ranks; /* rank -> number + 1 */
 	size_t last_lane; /* where the last record belonged */
 	bool ended[2];
+	struct entry *alone[2]; /* the first without a partner, by side */
+	uint64_t tail[2];       /* of those, since the last pair */
 	bool stop; /* --first: enough was seen, what is held is only freed */
 	bool no_sequence; /* some records have none: only the end is proof */
 	struct judged judged;
@@ -359,6 +361,7 @@ pair(struct exec *x, struct lane *l, const struct entry *a,
 	enum relation relation = REL_SAME;
 	if (x->stop)
 		return;
+	x->tail[0] = x->tail[1] = 0;
 	if (a->form != b->form)
 		relation = REL_OTHER;
 	else if (!u128_same(a->value, b->value))
@@ -390,6 +393,9 @@ single(struct exec *x, struct lane *l, const struct entry *a,
     const struct entry *b)
 {
 	x->report->tally.alone[b != NULL]++;
+	x->tail[b != NULL]++;
+	if (!x->alone[b != NULL])
+		x->alone[b != NULL] = entry_dup(a ? a : b);
 	/* A boundary whose input has no partner is not known to agree. */
 	if ((a ? a : b)->input)
 		track_boundary(l, a ? a : b, REL_OTHER);
@@ -751,6 +757,25 @@ forget_order(struct exec *x)
 	    "the first");
 }
 
+/* Where records begin to have no partner; -v has printed all of them. */
+static void
+print_alone(struct exec *x)
+{
+	static const char *const ends[] = { "B ends before this",
+		"A ends before this" };
+	const uint64_t *n = x->report->tally.alone;
+	for (int i = 0; i < 2 && !x->report->s->common.verbose; i++) {
+		struct diff d = { .class = DIFF_UNMATCHED };
+		if (!x->alone[i])
+			continue;
+		*(i ? &d.b : &d.a) = x->alone[i];
+		if (!x->judged.order_broken)
+			d.note = n[i] == x->tail[i] && !n[!i] ? ends[i]
+							      : "the first";
+		report_diff(x->report, &d);
+	}
+}
+
 static int
 conclude(struct exec *x)
 {
@@ -762,6 +787,7 @@ conclude(struct exec *x)
 		print_lanes(x, sorted);
 	else
 		forget_order(x);
+	print_alone(x);
 	report_counts(x->report);
 	struct outcome o = { .prefix_given = ordered };
 	for (size_t i = 0; i < x->nlanes; i++)
@@ -802,6 +828,8 @@ exec_free(struct exec *x)
 	for (size_t i = 0; i < x->nlanes; i++)
 		free_lane(x->lane[i]);
 	free(x->lane);
+	free(x->alone[0]);
+	free(x->alone[1]);
 	map_free(&x->ranks);
 	align_free(x->align);
 	buf_free(&x->undone);

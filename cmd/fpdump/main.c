@@ -516,6 +516,19 @@ report_slices(const struct settings *s, struct outcome *out)
 	}
 }
 
+/* Was something asked for that is not there? */
+static bool
+selects_nothing(const struct settings *s, const struct outcome *out)
+{
+	const struct select *c = &s->dump.select;
+	if (out->count.records || (!c->nglobs && !c->steps))
+		return false;
+	cli_warn("nothing matches %s", !c->steps   ? "--select"
+				       : c->nglobs ? "--select and --steps"
+						   : "--steps");
+	return true;
+}
+
 /* As verdict_settle judges: filtered is not damaged. */
 static int
 status_of(const struct settings *s, const struct outcome *out)
@@ -569,7 +582,8 @@ run(struct settings *s)
 	progress_stop(s->progress);
 	if (!records)
 		report_slices(s, &out);
-	int status = status_of(s, &out);
+	int status =
+	    selects_nothing(s, &out) ? STATUS_NONE : status_of(s, &out);
 	uint64_t skipped = out.count.skipped + out.unread;
 	if (s->common.verbose)
 		cli_warn("%" PRIu64 " records, %" PRIu64 " left out",
