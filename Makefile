@@ -245,6 +245,7 @@ completions: all
 MAN = $(wildcard man/*.[1357])
 STACKS = $(wildcard cmd/rcacompose/stacks/*)
 INSTALL = $(foreach c,$(COMMANDS),$(BUILD)/$(c):$(BINDIR)/$(c)) \
+	$(BUILD)/libpmucount.so:$(LIBDIR)/straightedge/libpmucount.so \
 	$(foreach m,$(MAN),$(m):$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
 	$(foreach c,$(COMMANDS), \
 		completions/bash/$(c):$(BASHDIR)/$(c) \

@@ -45,6 +45,20 @@ enum {
 /* Changed needs this, corrected for the family; same this on each side. */
 static const double alpha = 0.01, alpha_same = 0.05;
 
+/* Of a delta. */
+#define REASON_EXACT "exact"
+#define REASON_ABSENT "absent"
+#define REASON_NO_VALUE "no-value"
+#define REASON_NOT_POSITIVE "not-positive"
+#define REASON_ONE_RUN "one-run"
+#define REASON_NOISE "noise"
+#define REASON_LAYOUT "layout"
+#define REASON_DOMINATED "dominated"
+#define REASON_CALLS_DIFFER "calls-differ"
+/* Of the verdict. */
+#define REASON_UNDECIDED "undecided"
+#define REASON_NOTHING_COUNTED "nothing-counted"
+
 struct diff {
 	struct settings s;
 	const char *cmd[2];
@@ -58,10 +72,10 @@ struct diff {
 struct item {
 	struct str func, object, counter;
 	bool exact, calls; /* `calls` counts calls, nothing else */
-	bool absent;
-	double *v[2];  /* per call, one a run; NaN: unknown */
-	double *n[2];  /* calls, one a run */
-	double err[2]; /* bound of a value, per call */
+	bool dominated;    /* in some run our own part was the larger */
+	double *v[2];      /* per call, one a run; NaN: unknown */
+	double *n[2];      /* calls, one a run */
+	double err[2];     /* bound of a value, per call */
 	/* the answer */
 	const char *result, *reason;
 	double change, p, p_same, layout, need;
@@ -236,12 +250,13 @@ put_entry(struct family *f, const struct result *r, const struct entry *e,
 	n->n[side][run] = 1;
 	for (unsigned c = 0; c < r->ncounters; c++) {
 		struct item *k = item_of(f, e->func, object, &r->counter[c]);
-		double calls = (double)e->calls;
+		double calls = gated ? 1 : (double)e->calls;
 		double err = (double)e->v[c].err / calls;
 		bool usable = e->v[c].known && e->calls && !e->lost &&
 			      !(e->flags & (FLAG_ORPHAN | FLAG_CUT));
 		k->n[side][run] = gated ? 1 : calls;
 		k->v[side][run] = usable ? (double)e->v[c].self / calls : NAN;
+		k->dominated |= !k->exact && e->flags & FLAG_DOMINATED;
 		if (usable)
 			k->err[side] = err > k->err[side] ? err : k->err[side];
 	}
@@ -339,7 +354,7 @@ by_bound(struct item *k, size_t n)
 	}
 	double a = median_of(k->v[0], n), b = median_of(k->v[1], n);
 	bool apart = fabs(a - b) > bound[0] + bound[1] + 1e-9;
-	answer(k, apart ? "changed" : "same", "exact");
+	answer(k, apart ? "changed" : "same", REASON_EXACT);
 	k->p = apart ? 0 : 1;
 	return true;
 }
@@ -367,24 +382,28 @@ examine(struct item *k, size_t n, double margin)
 			for (int side = 0; side < 2; side++)
 				none[side] &= isnan(k->n[side][i]);
 		if (none[0] != none[1])
-			answer(k, "changed", "absent");
+			answer(k, "changed", REASON_ABSENT);
 		else
-			answer(k, "unknown", "no-value");
+			answer(k, "unknown", REASON_NO_VALUE);
 		return;
 	}
 	double a = median_of(k->v[0], n), b = median_of(k->v[1], n);
 	k->change = a != 0 ? b / a - 1 : NAN;
 	if (k->exact && by_bound(k, n))
 		return;
+	if (k->dominated) {
+		answer(k, "unknown", REASON_DOMINATED);
+		return;
+	}
 	double d[ROUNDS_MAX];
 	if (!ratios(k, n, d)) {
-		answer(k, "unknown", "not-positive");
+		answer(k, "unknown", REASON_NOT_POSITIVE);
 		return;
 	}
 	double sd = signflip_sd(d, n), mean = fabs(signflip_mean(d, n));
 	k->need = signflip_need(sd, mean > margin ? mean : margin);
 	if (n < 2) {
-		answer(k, "unknown", "one-run");
+		answer(k, "unknown", REASON_ONE_RUN);
 		k->need = ROUNDS;
 		return;
 	}
@@ -417,7 +436,8 @@ decide(struct item *k)
 	else if (k->p_same < alpha_same)
 		answer(k, "same", NULL);
 	else
-		answer(k, "unknown", k->p < alpha ? "layout" : "noise");
+		answer(
+		    k, "unknown", k->p < alpha ? REASON_LAYOUT : REASON_NOISE);
 }
 
 /* Holm's correction over all questions that a test has to answer. */
@@ -444,8 +464,8 @@ judge(struct family *f, double margin)
 		struct item *k = &f->item[i];
 		bool total = !k->object.len && str_is(k->func, "total");
 		if (!k->calls && !total && calls_differ(f, k) &&
-		    (!k->reason || strcmp(k->reason, "absent")))
-			answer(k, "unknown", "calls-differ");
+		    (!k->reason || strcmp(k->reason, REASON_ABSENT)))
+			answer(k, "unknown", REASON_CALLS_DIFFER);
 	}
 	free(p);
 }
@@ -542,7 +562,7 @@ write_item(const struct item *k, size_t n, struct rec_out *o)
 	if (k->p <= 1)
 		rec_fmt(o, "p", "%.6f", k->p);
 	if (k->layout > 0)
-		rec_fmt(o, "layout", "%.6f", k->layout);
+		rec_fmt(o, REASON_LAYOUT, "%.6f", k->layout);
 	rec_u64(o, "n", n);
 	if (k->exact && (k->err[0] > 0 || k->err[1] > 0))
 		rec_fmt(o, "bound", "%.6g", k->err[0] + k->err[1]);
@@ -562,7 +582,8 @@ write_evidence(const struct diff *d, const struct item *k, struct rec_out *o)
 	rec_fmt(o, "entity", "function:%.*s", STR_ARG(k->func));
 	rec_put(o, "agent", "pmucount");
 	rec_put(o, "status", same ? "healthy" : changed ? "faulty" : "unknown");
-	rec_fmt(o, "reason", "%.*s-%s", STR_ARG(k->counter), result);
+	rec_fmt(
+	    o, "bound", "counter=%.*s,result=%s", STR_ARG(k->counter), result);
 	rec_end(o);
 }
 
@@ -584,7 +605,7 @@ verdict_of(const struct family *f, const struct diff *d)
 	} else if (unknown || !f->n) {
 		v.result = "unknown";
 		v.status = STATUS_UNKNOWN;
-		v.reason = f->n ? "undecided" : "nothing-counted";
+		v.reason = f->n ? REASON_UNDECIDED : REASON_NOTHING_COUNTED;
 		v.need = need > 0 ? "more rounds: see need of the deltas"
 				  : "functions that both runs counted";
 	}

@@ -254,9 +254,13 @@ write_entry(const struct result *r, const struct entry *e, struct rec_out *o)
 		const struct values *v = &e->v[c];
 		const struct counter *k = &r->counter[c];
 		bool calls = v->known && e->calls;
-		put_value(o, "self", k, v->known, v->self);
-		put_value(o, "incl", k, v->known && v->incl_known, v->incl);
-		put_value(o, "err", k, v->known, v->err);
+		/* Gated: of a call, for there is no telling of how many. */
+		int64_t per =
+		    e->flags & FLAG_GATED && e->calls ? (int64_t)e->calls : 1;
+		put_value(o, "self", k, v->known, v->self / per);
+		put_value(
+		    o, "incl", k, v->known && v->incl_known, v->incl / per);
+		put_value(o, "err", k, v->known, v->err / per);
 		if (!calls && v->known)
 			continue;
 		put_value(o, "min", k, calls, v->min);

@@ -25,9 +25,14 @@ static const struct opt options[] = {
 };
 // clang-format on
 
-static const char *const usage[] = {
+/* Without the verb, and with it. */
+static const char *const usage_plain[] = {
 	"pmucount [run] [-f FUNC]... [options] -- CMD [ARG]...",
 	"pmucount attach|report|diff|list ... (each has its own --help)",
+	NULL,
+};
+static const char *const usage_run[] = {
+	"pmucount run [-f FUNC]... [options] -- CMD [ARG]...",
 	NULL,
 };
 
@@ -50,10 +55,11 @@ static void
 parse(struct settings *s, int argc, char **argv)
 {
 	struct opt_state o;
+	bool plain = strcmp(argv[0], "run");
+	const char *const *usage = plain ? usage_plain : usage_run;
 	int id;
 	opt_start(&o, options, argc, argv);
 	o.command = true;
-	/* "pmucount CMD": the verb is left out. */
 	while ((id = opt_next(&o)) != OPT_END) {
 		if (settings_option(s, id, &o))
 			continue;

@@ -384,6 +384,7 @@ finish_entries(struct sum *m)
 	for (size_t i = 0; i < r->nentries; i++) {
 		struct entry *en = &r->entry[i];
 		en->flags |= en->lost ? FLAG_LOST : 0;
+		en->flags |= m->s->head->gate_n ? FLAG_GATED : 0;
 		en->flags |= en->unfinished ? FLAG_UNFINISHED : 0;
 		en->flags |= en->interrupted ? FLAG_INTERRUPTED : 0;
 		en->flags |= en->migrated ? FLAG_MIGRATED : 0;

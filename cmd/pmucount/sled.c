@@ -355,7 +355,10 @@ sled_count(const struct settings *set, const char *program, struct result *r,
 			s.head->spans |= events.event[i].exact;
 		s.head->serialize = set->serialize;
 		s.head->gate_n = (uint32_t)set->gate_n;
-		s.head->gate_ns = set->gate_ns;
+		if (set->gate_n)
+			s.head->gate_ticks =
+			    (uint64_t)((double)rate_of(&c) *
+				       (double)set->gate_ns / 1e9);
 		x = run(set, &s, program, runtime, r, e);
 		s.head->hz = rate_of(&c);
 	}

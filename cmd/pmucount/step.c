@@ -251,6 +251,13 @@ resume(struct step *t, struct task *k, int sig)
 	ptrace(how, k->tid, NULL, (void *)(long)sig);
 }
 
+static bool
+is_interruption(int st)
+{
+	return WIFSTOPPED(st) && st >> 16 == PTRACE_EVENT_STOP &&
+	       WSTOPSIG(st) == SIGTRAP;
+}
+
 /* Stops the other threads; what they report meanwhile is kept for later. */
 static void
 stop_others(struct step *t, const struct task *me)
@@ -265,9 +272,7 @@ stop_others(struct step *t, const struct task *me)
 		if (waitpid(k->tid, &st, __WALL) != k->tid)
 			continue;
 		k->stopped = true;
-		bool ours = WIFSTOPPED(st) && st >> 16 == PTRACE_EVENT_STOP &&
-			    WSTOPSIG(st) == SIGTRAP;
-		k->has_pending = !ours;
+		k->has_pending = !is_interruption(st);
 		k->pending = st;
 	}
 }
@@ -297,11 +302,14 @@ step_past(struct step *t, struct task *k, struct brk *b)
 	int st;
 	stop_others(t, k);
 	brk_lift(t, b);
-	ptrace(PTRACE_SINGLESTEP, k->tid, NULL, NULL);
-	if (waitpid(k->tid, &st, __WALL) == k->tid) {
+	/* An interruption from an earlier stop_others() may come first. */
+	do {
+		ptrace(PTRACE_SINGLESTEP, k->tid, NULL, NULL);
+		if (waitpid(k->tid, &st, __WALL) != k->tid)
+			break;
 		k->has_pending = true;
 		k->pending = st;
-	}
+	} while (is_interruption(st));
 	brk_put(t, b->addr);
 	resume_others(t, k);
 }

@@ -95,6 +95,32 @@ open_call(struct thread *t, uint32_t func, uint64_t slot, uint64_t ret)
 	return true;
 }
 
+/*
+ * --gate: N calls of a function in each period and thread, from an instant on
+ * that differs from period to period, so that what happens at its start is
+ * not all that is ever seen. A call that was let in is counted to its end.
+ */
+static bool
+gate_closed(struct thread *t, uint32_t func)
+{
+	const struct pmu_head *h = pmu_rt.head;
+	struct pmu_tally *k = &t->view.tally[func];
+	uint64_t now = pmu_tsc(), period = now / h->gate_ticks;
+	uint64_t mix = (period ^ func) * UINT64_C(0x9e3779b97f4a7c15);
+	if (k->period != (uint32_t)period) {
+		k->period = (uint32_t)period;
+		k->gate = 0;
+	}
+	/* Somewhere in the first three quarters. */
+	uint64_t from = (mix >> 32) * (h->gate_ticks / 4 * 3) >> 32;
+	if (now % h->gate_ticks >= from && k->gate < h->gate_n) {
+		k->gate++;
+		return false;
+	}
+	k->gated++;
+	return true;
+}
+
 /* 1 if the call is counted: the stub calls the body instead of jumping. */
 static uint64_t __attribute__((noinline))
 enter(uint32_t func, uint64_t slot, uint64_t ret)
@@ -110,6 +136,8 @@ enter(uint32_t func, uint64_t slot, uint64_t ret)
 		t->block->lost_signal++;
 		return 0;
 	}
+	if (pmu_rt.gated && gate_closed(t, func))
+		return 0;
 	t->room = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	bool counted = open_call(t, func, slot, ret);

@@ -83,7 +83,8 @@ thread_take(void)
 	t->in_use = 1;
 	t->view = pmu_view_of(b, pmu_rt.head->ncounters);
 	t->view.spans = pmu_rt.head->spans;
-	t->only_tsc = pmu_rt.only_tsc && !pmu_rt.serialize;
+	t->only_tsc =
+	    pmu_rt.only_tsc && !pmu_rt.serialize && !pmu_rt.head->gate_n;
 	t->block = b;
 	t->frames = t->view.frame;
 	lock();
@@ -409,6 +410,7 @@ static void __attribute__((constructor(101))) begin(void)
 	if (!pmu_self)
 		return;
 	pmu_calibrate();
+	pmu_rt.gated = pmu_rt.head->gate_n && pmu_rt.head->gate_ticks;
 	pmu_rt.on = true;
 	pmu_self->room = 0;
 	pmu_objects_look();

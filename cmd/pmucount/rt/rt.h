@@ -61,6 +61,7 @@ struct runtime {
 	bool on; /* hooks may count */
 	bool only_tsc;
 	bool serialize;
+	bool gated;
 };
 
 extern struct runtime pmu_rt PMU_HIDDEN;

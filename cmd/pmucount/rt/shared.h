@@ -102,7 +102,7 @@ struct pmu_head {
 	uint32_t execs, forks, threads;
 	uint32_t gate_n; /* --gate: calls per function, thread and period */
 	uint32_t stop;   /* pmucount: no more new calls, please */
-	uint64_t gate_ns;
+	uint64_t gate_ticks;
 	uint64_t no_block; /* threads without a block: calls not counted */
 	uint64_t foreign;  /* calls on stacks that are no thread's */
 	uint64_t unseen;   /* objects loaded and never looked at */
