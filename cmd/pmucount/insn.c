@@ -69,7 +69,9 @@ insn_sled_sure(unsigned machine, struct str code, bool others)
 	/* Displacement 8: clang's sled. 0 could be a loop's alignment. */
 	if (kind == PMU_NOP5 && (byte(code, 4) == 8 || others))
 		return kind;
-	return kind == PMU_A64 && others ? kind : 0;
+	/* One NOP may be a hint of the C library's start files. */
+	bool two = word(code, 0) == A64_NOP && word(code, 4) == A64_NOP;
+	return kind == PMU_A64 && others && two ? kind : 0;
 }
 
 /* ---- x86-64 lengths ------------------------------------------------------ */

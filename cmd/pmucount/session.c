@@ -199,10 +199,9 @@ add_values(struct sum *m, struct entry *en, struct path *p,
 	const struct pmu_calib *k = &m->s->head->calib;
 	for (unsigned c = 0; c < m->s->events.n; c++) {
 		bool exact = m->s->events.event[c].exact;
-		/* With spans a callee's whole hooks are out of our window
-		 * already; without, its own part was in its value. */
-		int64_t kid =
-		    m->s->head->spans ? k->child[c] : k->child[c] - k->self[c];
+		/* A callee's own part is in its value, or out of our window
+		 * with its hooks: only the rest is ours to take off. */
+		int64_t kid = k->child[c] - k->self[c];
 		int64_t own =
 		    k->self[c] * (int64_t)n->calls + kid * (int64_t)kids;
 		int64_t pads = exact ? (int64_t)before : 0;

@@ -487,11 +487,12 @@ calibrate(struct uprobe *u, struct session *tmp)
 		k->child[i] = ((int64_t)calls->incl[i]) / 50;
 		k->spread[i] =
 		    (int64_t)(leaf->self[i] / leaf->calls) - leaf->min[i];
-		/* Exact ones: what is ours, not what the function does. On
-		 * both machines the return trap adds one instruction. */
+		/* Exact ones, as the emulated machine shows them: the trap at
+		 * the return adds an instruction to the call's own window and
+		 * another one to its caller's. */
 		if (exact) {
 			k->self[i] = 1;
-			k->child[i] = 1;
+			k->child[i] = 2;
 			k->spread[i] = 0;
 		}
 	}

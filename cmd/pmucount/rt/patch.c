@@ -158,10 +158,11 @@ sync_cores(void)
  * trap in the first byte, then the tail, then the first byte. Whoever hits the
  * trap meanwhile goes on behind the sled: that call is not counted.
  */
-static const struct spot *trapped;
 static struct sigaction trap_was;
 
 #ifdef __x86_64__
+
+static const struct spot *trapped;
 
 static void
 on_trap(int sig, siginfo_t *si, void *context)
