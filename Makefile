@@ -27,7 +27,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 # The layers of lib/, lowest first. A file includes headers of its own layer
 # or a lower one; tests/layers.sh checks it from these lists.
-BASE = arena buf cur err esc glob hash map num select stats str
+BASE = arena buf cur err esc glob hash map num select signflip stats str
 TENSOR = tensor tensor_data tensor_formats tensor_gguf tensor_index tensor_npy \
 	tensor_npz tensor_raw tensor_safetensors tensor_table tensor_text
 TORCH = tensor_dcp tensor_torch torch torch_call torch_legacy torch_storage \
@@ -39,7 +39,7 @@ DOMAIN = align align_lanes dump fingerprint fp mask profile rec rec_out reruns \
 API = se_fingerprint se_record se_stream
 CLI = cli opt progress
 
-COMMANDS = fpdiff fpdump rcacompose tracegate
+COMMANDS = fpdiff fpdump pmucount rcacompose tracegate
 
 # Tests (unit programs and bats files) that run threads, for `make tsan`.
 THREADED = abi api fpdump
@@ -85,6 +85,24 @@ all: $(BINS) $(LIBRARIES)
 # banned.h includes headers before a file's own first line: a file that asks for
 # more than POSIX gets it from here.
 gnu = $(if $(shell grep '^.define _GNU_SOURCE' $<),-D_GNU_SOURCE=)
+
+# The runtime that pmucount preloads. It runs where arguments and results lie
+# in vector registers, so it has none of its own.
+RTFLAGS = -std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden \
+	-mgeneral-regs-only -fno-stack-protector -fno-sanitize=all \
+	$(PREFIXMAP) $(WARN)
+RTOBJ = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/pmucount/rt/*.c)) \
+	$(BUILD)/cmd/pmucount/rt/stub.o
+$(BUILD)/cmd/pmucount/rt/%.o: cmd/pmucount/rt/%.c
+	@mkdir -p $(@D)
+	$(CC) $(RTFLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/cmd/pmucount/rt/stub.o: $(wildcard cmd/pmucount/rt/stub_*.S)
+	@mkdir -p $(@D)
+	$(CC) -c -o $@ cmd/pmucount/rt/stub_$(firstword $(subst -, ,$(shell \
+	    $(CC) -dumpmachine))).S
+$(BUILD)/libpmucount.so: $(RTOBJ)
+	$(CC) -shared -Wl,-z,now -o $@ $^ -ldl -pthread
+all: $(BUILD)/libpmucount.so
 
 # `make -j deps check`: nothing is compiled before deps is done.
 $(BUILD)/%.o: %.c | $(filter deps,$(MAKECMDGOALS))
@@ -227,6 +245,7 @@ completions: all
 MAN = $(wildcard man/*.[1357])
 STACKS = $(wildcard cmd/rcacompose/stacks/*)
 INSTALL = $(foreach c,$(COMMANDS),$(BUILD)/$(c):$(BINDIR)/$(c)) \
+	$(BUILD)/libpmucount.so:$(LIBDIR)/straightedge/libpmucount.so \
 	$(foreach m,$(MAN),$(m):$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
 	$(foreach c,$(COMMANDS), \
 		completions/bash/$(c):$(BASHDIR)/$(c) \

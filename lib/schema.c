@@ -204,6 +204,64 @@ static const struct schema_key control_keys[] = {
 	T("result"), T("reason"), T("note"), END,
 };
 
+/* A measured function: then self.C incl.C err.C min.C max.C per counter C. */
+static const struct schema_key pmu_keys[] = {
+	REQ("func", KEY_TEXT), I("calls"), I("samples"), T("object"),
+	T("flags"), I("lost"), I("unfinished"), I("interrupted"),
+	I("migrated"), END,
+};
+
+static const struct schema_key counter_keys[] = {
+	REQ("name", KEY_TEXT), T("unit"), T("source"), T("exact"), T("check"),
+	I("self"), I("child"), I("spread"), I("hz"), T("note"), END,
+};
+
+/* A call path: then self.C incl.C per counter C. */
+static const struct schema_key callpath_keys[] = {
+	REQ("id", KEY_INT), I("parent"), I("depth"), REQ("func", KEY_TEXT),
+	I("calls"),
+	T("object"), T("flags"), I("unfinished"), END,
+};
+
+static const struct schema_key dist_keys[] = {
+	REQ("func", KEY_TEXT), T("object"), REQ("counter", KEY_TEXT),
+	REQ("buckets", KEY_TEXT), END,
+};
+
+static const struct schema_key bucket_keys[] = {
+	REQ("func", KEY_TEXT), REQ("counter", KEY_TEXT), I("from"), I("to"),
+	I("calls"), F("share"), END,
+};
+
+static const struct schema_key versus_keys[] = {
+	REQ("func", KEY_TEXT), REQ("counter", KEY_TEXT), I("calls_a"),
+	I("calls_b"), T("a"), T("b"), F("per_call"), END,
+};
+
+static const struct schema_key coverage_keys[] = {
+	REQ("object", KEY_TEXT), I("functions"), I("asked"), I("on"),
+	I("section"), I("scan"), I("refused"), T("note"), END,
+};
+
+static const struct schema_key backend_keys[] = {
+	REQ("name", KEY_TEXT), T("check"), T("note"), END,
+};
+
+static const struct schema_key function_keys[] = {
+	REQ("func", KEY_TEXT), T("addr"), I("size"), T("sled"), T("alias"),
+	T("note"), END,
+};
+
+static const struct schema_key caveat_keys[] = {
+	REQ("what", KEY_TEXT), I("n"), T("note"), END,
+};
+
+static const struct schema_key delta_keys[] = {
+	REQ("func", KEY_TEXT), REQ("counter", KEY_TEXT),
+	REQ("result", KEY_TEXT), T("reason"), T("a"), T("b"), F("change"),
+	F("p"), F("layout"), I("n"), T("bound"), T("need"), T("object"), END,
+};
+
 const struct schema_type schema_types[] = {
 	{ "head", head_keys },
 	{ "fp", fp_keys },
@@ -237,6 +295,17 @@ const struct schema_type schema_types[] = {
 	{ "shift", shift_keys },
 	{ "base", base_keys },
 	{ "control", control_keys },
+	{ "counter", counter_keys },
+	{ "backend", backend_keys },
+	{ "function", function_keys },
+	{ "pmu", pmu_keys },
+	{ "callpath", callpath_keys },
+	{ "dist", dist_keys },
+	{ "bucket", bucket_keys },
+	{ "versus", versus_keys },
+	{ "coverage", coverage_keys },
+	{ "caveat", caveat_keys },
+	{ "delta", delta_keys },
 	{ "verdict", verdict_keys },
 	{ "end", end_keys },
 	END,

@@ -72,6 +72,12 @@ typical() {
 		printf '[{"ph":"X","name":"a","ts":1,"dur":5}]' >t.json
 		echo tracegate path t.json
 		;;
+	pmucount)
+		printf 'counter\tname=instructions\texact=yes\n' >a.pmu
+		printf 'pmu\tfunc=f\tcalls=2\tself.instructions=10\t' >>a.pmu
+		printf 'incl.instructions=10\terr.instructions=0\n' >>a.pmu
+		echo pmucount diff --partial a.pmu a.pmu
+		;;
 	*) return 1 ;;
 	esac
 }
@@ -356,7 +362,7 @@ END
 		for form in lines json table csv; do
 			rc=0
 			$words -F $form >/dev/full 2>err || rc=$?
-			[[ $rc == 2 && $(wc -l <err) == 1 && $(cat err) == "$c: "* ]] ||
+			[[ $rc == 2 && $(wc -l <err) == 1 && $(cat err) == "$c"[:\ ]* ]] ||
 				wrong "$words -F $form: status $rc, $(cat err)"
 		done
 		rc=0
@@ -463,6 +469,7 @@ END
 		case $c in
 		fpdiff) capture fpdiff none-1 none-2 ;;
 		rcacompose) capture rcacompose -s clos none-1 ;;
+		pmucount) capture pmucount report none-1 ;;
 		*) capture "$c" none-1 ;;
 		esac
 		[[ $rc == 2 && $(grep -c none-1 err) == 1 ]] ||

@@ -72,7 +72,9 @@ find cmd -name '*.[ch]' 2>/dev/null | sort | while read -r f; do
 	for h in $(includes_of "$f"); do
 		[ -e "lib/$h" ] && continue
 		case $h in
-		*/*) complain "$f includes $h of another place" ;;
+		# A folder of the command's own (a preloaded library).
+		*/*) [ -e "$dir/$h" ] ||
+			complain "$f includes $h of another place" ;;
 		*)
 			[ "$dir" = cmd ] || [ ! -e "$dir/$h" ] || continue
 			complain "$f includes $h, which is not its own"
