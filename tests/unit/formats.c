@@ -858,7 +858,7 @@ test_index(void)
 	INDEX("\"a\":\"one\\u0000\"", SE_EFORMAT, "not a plain file name");
 	INDEX("\"a\":\"none\"", SE_EIO, "file none: cannot open");
 	INDEX("\"a\":\"link\"", SE_EIO, "file link: cannot open");
-	INDEX("\"a\":\"fifo\"", SE_ETRUNC, "file fifo");
+	INDEX("\"a\":\"fifo\"", SE_EINVAL, "file fifo: not a regular file");
 	INDEX("\"a\":\"one\",\"c\":\"one\"", SE_EFORMAT,
 	    "tensor c: file one: is not in it");
 	INDEX("\"a\":\"one\",\"b\":\"cut\"", SE_EFORMAT, "another file");
