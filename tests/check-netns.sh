@@ -227,6 +227,7 @@ describe() { # ID SRC DST T0 T1 TRUTH
 # pick VARIABLE WORD...: one of the words. Not in a subshell, where RANDOM
 # would not go on.
 pick() {
+	# shellcheck disable=SC2034 # a name for the caller's variable
 	local -n chosen=$1
 	shift $((1 + RANDOM % ($# - 1)))
 	chosen=$1
@@ -236,6 +237,7 @@ incident() { # KIND NUMBER: everything about one, as records
 	local kind=$1 src dst la lb s link a b k truth=none t0 t1 lossy=
 	local other spine
 	pick src "${hosts[@]}"
+	# shellcheck disable=SC2046 # words, on purpose
 	pick dst $(printf '%s\n' "${hosts[@]}" | grep -v "^h${src:1:1}")
 	la=l${src:1:1} lb=l${dst:1:1}
 	pick s "${spines[@]}"
@@ -245,6 +247,7 @@ incident() { # KIND NUMBER: everything about one, as records
 	[[ $kind != application ]] || lossy=$dst
 	up "$lossy"
 	for ((k = RANDOM % 4; k > 0; k--)); do # faults that were there before
+		# shellcheck disable=SC2046 # words, on purpose
 		pick other $(printf '%s\n' "${leaves[@]}" | grep -v "$la\|$lb")
 		pick spine "${spines[@]}"
 		drop "$spine" "$other" \
