@@ -227,9 +227,9 @@ describe() { # ID SRC DST T0 T1 TRUTH
 # pick VARIABLE WORD...: one of the words. Not in a subshell, where RANDOM
 # would not go on.
 pick() {
-	# shellcheck disable=SC2034 # a name for the caller's variable
 	local -n chosen=$1
 	shift $((1 + RANDOM % ($# - 1)))
+	# shellcheck disable=SC2034
 	chosen=$1
 }
 

@@ -6,7 +6,7 @@
 
 bats_require_minimum_version 1.5.0
 
-root=$(cd "$BATS_TEST_DIRNAME/.." && pwd)
+root=$(cd "${BASH_SOURCE[0]%/*}/.." && pwd)
 build=${BUILD:-build}
 [[ $build == /* ]] || build=$root/$build
 data=$root/../shared/data

@@ -30,6 +30,12 @@
 #include "maps.h"
 #include "num.h"
 
+#ifdef __clang__
+#define NOCLONE /* has no such attribute, and makes no clones */
+#else
+#define NOCLONE , noclone
+#endif
+
 #define PMU_DIR "/sys/bus/event_source/devices/uprobe/"
 
 enum {
@@ -395,13 +401,13 @@ finish(struct uprobe *u, struct watch *w)
  */
 
 /* Functions of our own that the probes are tried on. */
-__attribute__((noinline, noclone)) static void
+__attribute__((noinline NOCLONE)) static void
 cal_leaf(void)
 {
 	__asm__ volatile("nop"); /* what the kernel emulates */
 }
 
-__attribute__((noinline, noclone)) static void
+__attribute__((noinline NOCLONE)) static void
 cal_calls(void)
 {
 	__asm__ volatile("nop");

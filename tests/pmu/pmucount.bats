@@ -2,7 +2,7 @@
 # three outcomes of diff.
 
 setup() {
-	load common
+	load ../common
 	cd "$BATS_TEST_TMPDIR"
 	need cc
 	src=$root/tests/pmu
