@@ -267,7 +267,8 @@ simple(struct lit *l, struct str s, struct item *it)
 	if (!opaque_kind(l, it, kind, size))
 		return false;
 	/* numpy's f16 is a long double, ours a half: keep them apart. */
-	if (dtype_find(d)) {
+	const struct dtype *ours = dtype_find(d);
+	if (ours && str_is(d, ours->name)) {
 		it->text.len -= d.len;
 		buf_puts(&it->text, "numpy-");
 		buf_str(&it->text, d);
