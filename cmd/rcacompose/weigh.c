@@ -397,7 +397,8 @@ was_alive(struct weigher *w, size_t agent, int32_t root, const struct window *v)
 		if (h->until <= plus(w->now, f->stack->skew))
 			push_span(w, n++, (struct span){ a, h->until, 0, 0 });
 	}
-	qsort(w->span, n, sizeof *w->span, by_onset);
+	if (n) /* else there is no array to give to qsort */
+		qsort(w->span, n, sizeof *w->span, by_onset);
 	int64_t covered = v->start;
 	for (size_t i = 0; i < n && w->span[i].a <= covered; i++)
 		if (w->span[i].b > covered)
