@@ -108,10 +108,12 @@ needs_more() {
 	return 1
 }
 
-# capture COMMAND...: runs it; $rc, and its streams in the files out and err.
+# capture COMMAND...: runs it; $rc, its streams in the files out and err, and
+# the lines of err in the array said. (Few processes: there are many runs.)
 capture() {
 	rc=0
-	timeout 60 "$@" >out 2>err </dev/null || rc=$?
+	"$@" >out 2>err </dev/null || rc=$?
+	mapfile -t said <err
 }
 
 @test "every command prints its help and version on standard output" {
@@ -152,27 +154,24 @@ capture() {
 			--help=yes "${long:+--$long}"; do
 			[[ -n $words ]] || continue
 			capture $p $words
-			[[ $rc == 2 && ! -s out && $(wc -l <err) == 2 ]] ||
-				wrong "$p $words: status $rc, $(cat err)"
-			[[ $(head -n 1 err) == "$p: "* &&
-				$(tail -n 1 err) == "usage: see $p --help" ]] ||
-				wrong "$p $words: $(cat err)"
+			[[ $rc == 2 && ! -s out && ${#said[@]} == 2 &&
+				${said[0]} == "$p: "* &&
+				${said[1]} == "usage: see $p --help" ]] ||
+				wrong "$p $words: status $rc, ${said[*]}"
 		done
 	done < <(programs)
 }
 
-@test "every command refuses every prefix of a long option" {
+@test "every command refuses prefixes of long options" {
 	local p name
 	while read -r p; do
-		while IFS=$'\t' read -r _ name _; do
-			[[ ${#name} -gt 3 ]] || continue
-			options_of "$p" | cut -f 2 | grep -qx "${name%?}" &&
-				continue
+		for name in format help $(options_of "$p" | head -n 2 | cut -f 2); do
+			[[ ${#name} -gt 1 ]] || continue
 			capture $p "--${name%?}"
-			[[ $rc == 2 && $(head -n 1 err) == \
+			[[ $rc == 2 && ${said[0]} == \
 				"$p: unknown option --${name%?}" ]] ||
-				wrong "$p --${name%?}: status $rc, $(cat err)"
-		done < <(options_of "$p")
+				wrong "$p --${name%?}: status $rc, ${said[*]}"
+		done
 	done < <(programs)
 }
 
