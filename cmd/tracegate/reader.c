@@ -33,12 +33,12 @@ const struct format *const reader_formats[] = {
 static const struct format *
 by_name(const char *type, struct err *e)
 {
-	struct buf list = { 0 };
-	for (int i = 0; reader_formats[i]; i++) {
+	for (int i = 0; reader_formats[i]; i++)
 		if (!strcmp(reader_formats[i]->name, type))
 			return reader_formats[i];
+	struct buf list = { 0 };
+	for (int i = 0; reader_formats[i]; i++)
 		buf_printf(&list, " %s", reader_formats[i]->name);
-	}
 	err_set(e, SE_EINVAL, "no trace format \"%s\"; there are:%s", type,
 	    buf_cstr(&list));
 	buf_free(&list);
