@@ -1,6 +1,7 @@
 /* What was found, as records: see explain.h. */
 #include "explain.h"
 #include "reasons.h"
+#include "why.h"
 
 #include <inttypes.h>
 
@@ -195,7 +196,7 @@ put_causes(struct judgement *j, struct rec_out *o)
 {
 	bool agents[STACK_AGENTS_MAX];
 	struct buf b = { 0 };
-	judge_causes(j, agents);
+	why_causes(j, agents);
 	for (size_t i = 0; i < j->facts->stack->nagents; i++)
 		if (agents[i]) {
 			if (b.len)
@@ -241,9 +242,9 @@ explain_verdict(struct judgement *j, struct rec_out *o, const struct telling *t,
 	if (v.status == STATUS_NONE)
 		return v.status;
 	if (t->changes)
-		judge_change(j, &need);
+		why_change(j, &need);
 	if (!need.len)
-		judge_need(j, &need);
+		why_need(j, &need);
 	v.need = need.len ? buf_cstr(&need) : NULL;
 	verdict_settle(&v, &t->common->policy);
 	if (v.status == STATUS_NONE) {

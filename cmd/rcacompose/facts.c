@@ -153,9 +153,10 @@ facts_entity(struct facts *f, struct str name)
 static int
 need_entity(struct facts *f, struct str name, int32_t *out, struct err *e)
 {
-	if (!name.len || name.len > 4096)
+	if (!name.len || name.len > ENTITY_NAME_MAX)
 		return err_set(e, SE_EFORMAT,
-		    "expected the name of an entity, 1 to 4096 bytes");
+		    "expected the name of an entity, 1 to %d bytes",
+		    ENTITY_NAME_MAX);
 	*out = facts_entity(f, name);
 	if (*out != NONE)
 		return 0;

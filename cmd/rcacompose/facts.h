@@ -27,6 +27,7 @@ enum {
 	ENTITIES_MAX = 1 << 21, /* names: a large fabric has 350,000 links */
 	LINES_MAX = 1 << 23,    /* lines of evidence of one incident */
 	HOPS_MAX = 4096,        /* of one path */
+	ENTITY_NAME_MAX = 4096, /* bytes */
 };
 
 /* How an entity belongs to others; the part that an incident may change. */

@@ -56,14 +56,11 @@ struct str judge_name(const struct judgement *j, const struct finding *x);
 /* Orders findings for output: worst first, then by name. */
 void judge_sort(struct judgement *j, const struct finding **out);
 
-/* Agents whose unknown or contradictory answers led to an unknown verdict. */
-void judge_causes(const struct judgement *j, bool agents[STACK_AGENTS_MAX]);
-/* What those answers are, for people, into `b`; empty: nothing to name. */
-void judge_need(const struct judgement *j, struct buf *b);
-/*
- * The fewest unknown answers that together could change the verdict, found by
- * judging again; empty when none was found.
- */
-void judge_change(struct judgement *j, struct buf *b);
+/* The finding about an entity, or NULL. */
+struct finding *judge_finding(const struct judgement *j, int32_t e);
+/* What the rules make of the answers as they now are. */
+void judge_opinion(struct finding *x);
+/* The verdict from the opinions as they now are. */
+void judge_again(struct judgement *j);
 
 #endif

@@ -12,6 +12,7 @@
 #include "stats.h"
 #include "verbs.h"
 #include "reasons.h"
+#include "why.h"
 
 enum { OPT_VS = OPT_OWN, OPT_UNLABELLED, OPT_ALLOW_FP, OPT_MAX_DROP };
 
@@ -196,7 +197,7 @@ count_unknown(struct side *s, struct judgement *j, bool guilty)
 {
 	bool agents[STACK_AGENTS_MAX];
 	add_reason(s, row_reason(j->row));
-	judge_causes(j, agents);
+	why_causes(j, agents);
 	for (size_t i = 0; i < s->stack->nagents; i++)
 		s->by_agent[i] += agents[i];
 	if (guilty)
