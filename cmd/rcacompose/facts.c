@@ -461,6 +461,8 @@ facts_incident(struct facts *f, const struct rec *r, struct err *e)
 	if (f->end != NO_TIME && f->end < f->start)
 		return err_set(e, SE_EFORMAT, "incident ends before it starts");
 	f->id = arena_str(arena_now(f), id);
+	if (f->group_by)
+		f->group = arena_str(arena_now(f), rec_text_of(r, f->group_by));
 	f->incident = true;
 	return f->id.p ? 0 : err_mem(e);
 }
@@ -722,7 +724,7 @@ facts_rewind(struct facts *f)
 	f->ntruths = 0;
 	f->truth_none = f->truth_unknown = f->truths_bad = false;
 	f->incident = false;
-	f->id = STR_NULL;
+	f->id = f->group = STR_NULL;
 	f->start = f->end = f->now = NO_TIME;
 	f->other_agents = f->refused = 0;
 	arena_free(&f->temp);

@@ -106,6 +106,8 @@ struct facts {
 	/* The incident. */
 	bool incident; /* there is one */
 	struct str id;
+	const char *group_by;    /* a key of its record, or NULL */
+	struct str group;        /* its value */
 	int64_t start, end, now; /* ns, or NO_TIME */
 	bool undirected;         /* some link has no direction */
 	bool trusted; /* what comes now may say that silence is health */
