@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-/* Most evaluations spent on the search: some tens of milliseconds. */
-enum { CHANGE_TRIES = 4000, CHANGE_OPEN = 256 };
+/* Findings looked at again in the whole search: some tens of milliseconds. */
+enum { CHANGE_WORK = 1 << 20, CHANGE_OPEN = 256 };
 
 /* An unknown answer that could become another. */
 struct open {
@@ -16,7 +16,7 @@ struct open {
 struct search {
 	struct judgement *j;
 	struct open open[CHANGE_OPEN];
-	size_t n, tries;
+	size_t n, work;
 	enum row row;
 	int32_t culprit;
 };
@@ -33,7 +33,7 @@ answer_again(struct search *s, size_t k, enum answer a)
 static bool
 differs(struct search *s)
 {
-	s->tries++;
+	s->work += s->j->n;
 	judge_again(s->j);
 	return s->j->row != s->row || s->j->culprit != s->culprit;
 }
@@ -51,7 +51,9 @@ put_change(struct search *s, struct buf *b, const size_t *k,
 		buf_printf(b, "%.*s on ",
 		    STR_ARG(st->agent[o->x->item[o->i]->agent].name));
 		buf_str(b, facts_name(s->j->facts, o->x->entity));
-		buf_printf(b, " %s", word[a[i]]);
+		const char *why = o->x->reply[o->i].reason;
+		buf_printf(
+		    b, " (%s): %s", why ? why : REASON_MISSING, word[a[i]]);
 	}
 	buf_printf(b, " would make it %s",
 	    row_result(s->j->row) ? row_result(s->j->row) : "untested");
@@ -64,7 +66,7 @@ static bool
 try_set(struct search *s, struct buf *b, const size_t *k, size_t n)
 {
 	static const enum answer say[] = { ANSWER_F, ANSWER_H };
-	for (unsigned m = 0; m < 1u << n && s->tries < CHANGE_TRIES; m++) {
+	for (unsigned m = 0; m < 1u << n && s->work < CHANGE_WORK; m++) {
 		enum answer a[2];
 		for (size_t i = 0; i < n; i++)
 			answer_again(s, k[i], a[i] = say[m >> i & 1]);
@@ -90,7 +92,8 @@ try_agent(struct search *s, struct buf *b, size_t agent)
 			answer_again(s, k, ANSWER_H);
 			n++;
 		}
-	bool found = n && differs(s) && row_status(s->j->row) != STATUS_UNKNOWN;
+	bool found = n && s->work < CHANGE_WORK && differs(s) &&
+		     row_status(s->j->row) != STATUS_UNKNOWN;
 	if (found)
 		buf_printf(b,
 		    "%.*s on %zu entities, all healthy, would make it %s",

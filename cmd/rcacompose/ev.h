@@ -55,7 +55,7 @@ struct ev {
 	uint64_t bad;  /* lines that were not understood */
 	uint64_t left; /* lines that say nothing about anybody */
 	bool previous; /* reading the earlier sample: write nothing */
-	uint64_t records;
+	uint64_t records, samples;
 };
 
 struct ev_format {

@@ -245,6 +245,7 @@ explain_verdict(struct judgement *j, struct rec_out *o, const struct telling *t,
 		why_change(j, &need);
 	if (!need.len)
 		why_need(j, &need);
+	why_late(j, &need);
 	v.need = need.len ? buf_cstr(&need) : NULL;
 	verdict_settle(&v, &t->common->policy);
 	if (v.status == STATUS_NONE) {

@@ -8,7 +8,7 @@
 #include "num.h"
 #include "reasons.h"
 
-enum { WALK_MAX = 4096 }; /* parents looked at for a cycle */
+enum { WALK_MAX = 256 }; /* parents looked at for a circle */
 
 static const char OWN[] = "rcacompose";
 
@@ -144,6 +144,7 @@ facts_entity(struct facts *f, struct str name)
 		.ties = { at, at, at, 1, NONE, NONE },
 		.first = NONE,
 		.last_flow = NONE,
+		.complaint = NONE,
 		.finding = NONE };
 	n->kept = n->ties;
 	set_kind(f, n);
@@ -205,7 +206,7 @@ take_attach(struct facts *f, const struct rec *r, struct err *e)
 		return err;
 	if (is_above(f, parent, child, &steps))
 		return err_set(e, SE_EFORMAT,
-		    steps > WALK_MAX ? "attach: more than 4096 parents above"
+		    steps > WALK_MAX ? "attach: more than 256 parents above"
 				     : "attach closes a circle");
 	if (!GROW(f, edge, nedges, edges_cap))
 		return err_mem(e);
@@ -266,12 +267,12 @@ add_flow(struct facts *f, struct str name, int32_t *out, struct err *e)
 	int err = need_entity(f, name, out, e);
 	if (err)
 		return err;
-	for (size_t i = 0; i < f->nflows; i++)
-		if (f->flow[i] == *out)
-			return 0;
+	if (f->entity[*out].complaint != NONE)
+		return 0;
 	if (!GROW(f, flow, nflows, flows_cap))
 		return err_mem(e);
-	f->flow[f->nflows++] = *out;
+	f->entity[*out].complaint = (int32_t)f->nflows;
+	f->flow[f->nflows++] = (struct flow){ .entity = *out };
 	return 0;
 }
 
@@ -286,9 +287,13 @@ take_flow(struct facts *f, const struct rec *r, struct err *e)
 		    f, "-", rec_text_of(r, "src"), rec_text_of(r, "dst"));
 	else if (!str_starts(id, "flow:"))
 		name = flow_name(f, "", id, STR_NULL);
-	if (!name.p)
-		return err_mem(e);
-	return add_flow(f, name, &flow, e);
+	int err = name.p ? add_flow(f, name, &flow, e) : err_mem(e);
+	if (err)
+		return err;
+	struct flow *x = &f->flow[f->entity[flow].complaint];
+	x->src = arena_str(arena_now(f), rec_text_of(r, "src"));
+	x->dst = arena_str(arena_now(f), rec_text_of(r, "dst"));
+	return x->src.p && x->dst.p ? 0 : err_mem(e);
 }
 
 static int
@@ -328,9 +333,12 @@ add_between(
 	return add_to_path(f, flow, (struct str){ p, (size_t)n }, e);
 }
 
-/* A hop as typed: a>b and a--b are links, a bare word is a switch. */
+/*
+ * A hop as typed: a>b and a--b are links; a bare word is a switch, or a host
+ * where the flow begins or ends there.
+ */
 static struct str
-hop_name(struct facts *f, struct str hop)
+hop_name(struct facts *f, const struct flow *flow, struct str hop)
 {
 	bool link = memchr(hop.p, '>', hop.len) != NULL;
 	for (size_t i = 0; !link && i + 1 < hop.len; i++)
@@ -338,12 +346,13 @@ hop_name(struct facts *f, struct str hop)
 	const char *colon = memchr(hop.p, ':', hop.len);
 	if (colon && (!link || str_starts(hop, "link:")))
 		return hop;
+	bool end = str_same(hop, flow->src) || str_same(hop, flow->dst);
+	const char *kind = link ? "link" : end ? "host" : "switch";
 	size_t room = hop.len + 10;
 	char *p = arena_alloc(arena_now(f), room);
 	if (!p)
 		return STR_NULL;
-	int n = snprintf(
-	    p, room, "%s:%.*s", link ? "link" : "switch", STR_ARG(hop));
+	int n = snprintf(p, room, "%s:%.*s", kind, STR_ARG(hop));
 	return (struct str){ p, (size_t)n };
 }
 
@@ -362,7 +371,8 @@ facts_hops(struct facts *f, struct str flow, struct str hops, struct err *e)
 		if (count++ == HOPS_MAX)
 			return err_set(
 			    e, SE_EFORMAT, "more than %d hops", HOPS_MAX);
-		struct str n = hop_name(f, hop);
+		struct str n =
+		    hop_name(f, &f->flow[f->entity[at].complaint], hop);
 		if (!n.p)
 			return err_mem(e);
 		err = add_to_path(f, at, n, e);
@@ -705,7 +715,7 @@ restore(struct facts *f, int32_t e)
 	if ((size_t)e >= f->entities_kept)
 		return;
 	n->ties = n->kept;
-	n->first = n->finding = n->last_flow = NONE;
+	n->first = n->finding = n->last_flow = n->complaint = NONE;
 	n->flows = 0;
 	n->candidate = n->touched = n->has_path = false;
 }

@@ -45,6 +45,7 @@ struct entity {
 	/* Of the current incident, and valid at the root only. */
 	int32_t first;     /* its lines of evidence */
 	int32_t last_flow; /* the flow that was counted last */
+	int32_t complaint; /* of a flow: its index */
 	uint32_t flows;    /* affected paths it lies on */
 	int32_t finding;   /* index once judged */
 	bool candidate, touched, has_path;
@@ -76,6 +77,12 @@ struct alive {
 	int64_t since, until;
 };
 
+/* Who complains; its ends are hosts. */
+struct flow {
+	int32_t entity;
+	struct str src, dst;
+};
+
 struct facts {
 	const struct stack *stack;
 	struct facts *also;      /* gets the same records, for another stack */
@@ -91,7 +98,7 @@ struct facts {
 	size_t nlines, lines_cap, lines_kept;
 	struct alive *alive;
 	size_t nalive, alive_cap, alive_kept;
-	int32_t *flow; /* entities of the complaining flows */
+	struct flow *flow; /* that complain */
 	size_t nflows, flows_cap;
 	int32_t *listed; /* candidate records */
 	size_t nlisted, listed_cap;

@@ -16,10 +16,8 @@ static void
 each_child(struct judgement *j, struct finding *p, child_fn *fn, void *user)
 {
 	const struct facts *f = j->facts;
-	int32_t m = p->entity, self = (int32_t)(p - j->finding);
-	for (size_t i = 0; i < j->n; i++)
-		j->finding[i].stamp =
-		    j->finding[i].stamp == self ? NONE : j->finding[i].stamp;
+	int32_t m = p->entity;
+	uint64_t self = ++j->walks;
 	do {
 		for (int32_t k = at(j, m)->ties.down; k != NONE;
 		     k = f->edge[k].next_down) {

@@ -51,7 +51,7 @@ find(struct judgement *j, struct finding *x, int32_t e)
 {
 	const struct stack *s = j->facts->stack;
 	struct str kind = at(j, e)->kind;
-	*x = (struct finding){ .entity = e, .twin = NONE, .stamp = NONE };
+	*x = (struct finding){ .entity = e, .twin = NONE };
 	x->section = stack_section(s, kind);
 	size_t n = x->section->n;
 	x->item = arena_array(j->arena, n, sizeof *x->item);
@@ -132,7 +132,7 @@ count_pathless(const struct judgement *j)
 	if (j->facts->nlisted)
 		return 0;
 	for (size_t i = 0; i < j->facts->nflows; i++)
-		n += !at(j, j->facts->flow[i])->has_path;
+		n += !at(j, j->facts->flow[i].entity)->has_path;
 	return n;
 }
 
@@ -147,6 +147,15 @@ worse(struct reply a, struct reply b)
 	return rank[b.answer] > rank[a.answer] ? b : a;
 }
 
+static bool
+speaks(const struct facts *f, int32_t e, size_t agent)
+{
+	int32_t i = f->entity[e].first;
+	while (i != NONE && f->line[i].agent != agent)
+		i = f->line[i].next;
+	return i != NONE;
+}
+
 static struct reply
 ask_symptom(struct judgement *j, size_t agent)
 {
@@ -154,13 +163,14 @@ ask_symptom(struct judgement *j, size_t agent)
 	struct reply r = { .answer = ANSWER_H, .line = NONE };
 	bool any = false;
 	for (size_t i = 0; i < f->nflows; i++) {
-		int32_t e = facts_root(f, f->flow[i]);
+		int32_t e = facts_root(f, f->flow[i].entity);
 		r = worse(r, weigh_symptom(j->weigher, agent, e));
 		any = true;
 	}
 	for (size_t i = 0; i < f->nlines && !f->incident; i++) {
 		int32_t e = facts_root(f, f->line[i].entity);
-		if (f->line[i].agent != agent || !scope_is_flow(j->facts, e))
+		if (at(j, e)->first != (int32_t)i || !scope_is_flow(f, e) ||
+		    !speaks(f, e, agent))
 			continue;
 		r = worse(r, weigh_symptom(j->weigher, agent, e));
 		any = true;

@@ -25,7 +25,7 @@ struct finding {
 	bool counted;    /* faulty, not folded, not the twin of another */
 	bool silent;     /* an unknown parent of a faulty one */
 	int32_t twin;    /* finding of the other direction, also faulty */
-	int32_t stamp;   /* scratch */
+	uint64_t stamp;  /* scratch: the walk that met it last */
 };
 
 struct judgement {
@@ -39,6 +39,7 @@ struct judgement {
 	struct scene scene;
 	enum row row;
 	int32_t culprit; /* the finding, for ROW_CULPRIT */
+	uint64_t walks;  /* over the children of some parent */
 };
 
 /*

@@ -210,9 +210,9 @@ check_stack(struct linter *l)
 	if (s->section[0].n)
 		check_kind(l, &s->section[0], STR_NULL);
 	else
-		warn(l, "other-kinds", STR_NULL, STR_NULL, none,
-		    "kinds without a section stay unknown: nothing below such "
-		    "a parent can be the culprit, nothing beside it innocent");
+		rec_comment(l->out,
+		    "kinds without a section stay unknown: nothing below such a"
+		    " parent can be the culprit, nothing beside it innocent");
 	if (!s->nsymptoms)
 		warn(l, "never-innocent", STR_NULL, STR_NULL, none,
 		    "no symptom line: the verdict innocent cannot be reached");

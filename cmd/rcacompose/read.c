@@ -167,12 +167,27 @@ option(struct settings *s, int id, const struct opt_state *o)
 	}
 }
 
+/* Readers that judge by themselves take one rule, for loss, or none. */
+static void
+check_rules(struct settings *s)
+{
+	bool probes = s->format->stream == ev_probes;
+	if (!s->format->direct || !rules_count(s->rules))
+		return;
+	if (!probes)
+		cli_usage("--rule has no meaning for %s: it judges by itself",
+		    s->format->name);
+	if (!rules_loss(s->rules, &s->ev))
+		cli_usage("probes take one --rule: 'loss faulty>X healthy<=Y'");
+}
+
 static void
 check(struct settings *s)
 {
 	const struct ev_format *f = s->format;
 	if (!f)
 		cli_usage("which format? rcacompose read FORMAT");
+	check_rules(s);
 	if (!s->template)
 		s->template = f->entity;
 	if (!f->direct && !s->template)
@@ -227,6 +242,7 @@ parse(struct settings *s, int argc, char **argv)
 static void
 take(struct ev *ev, const struct sample *sample)
 {
+	ev->samples += !ev->previous;
 	rules_sample(ev->user, ev, sample);
 }
 
@@ -352,14 +368,38 @@ begin(struct settings *s, struct cli_out *out)
 	s->ev.user = s->rules;
 }
 
+/*
+ * Samples that no status was made of, and rules that met none: a name was
+ * mistyped, or is not there. How many of these there are.
+ */
+static uint64_t
+left_out(struct settings *s)
+{
+	uint64_t nameless = rules_nameless(s->rules), n = nameless;
+	struct str counter;
+	if (nameless)
+		cli_warn("%llu samples without what %s asks for: --set",
+		    (unsigned long long)nameless, s->template);
+	if (s->ev.samples && !rules_count(s->rules)) {
+		cli_warn("%llu samples and no --rule: no status is invented",
+		    (unsigned long long)s->ev.samples);
+		n += s->ev.samples;
+	}
+	for (size_t i = 0; !s->format->direct && i < rules_count(s->rules); i++)
+		if (!rules_met(s->rules, i, &counter)) {
+			cli_warn(
+			    "rule \"%.*s\" met no counter", STR_ARG(counter));
+			n++;
+		}
+	return n;
+}
+
 static int
 finish(struct settings *s, struct cli_out *out, uint64_t failed)
 {
-	int status = s->ev.bad || failed ? STATUS_UNKNOWN : STATUS_CLEAN;
-	if (rules_nameless(s->rules))
-		cli_warn("%llu samples without what %s asks for: --set",
-		    (unsigned long long)rules_nameless(s->rules), s->template);
-	return records_close(s->ev.out, out, NULL, status, s->ev.bad + failed);
+	uint64_t n = s->ev.bad + failed + left_out(s);
+	return records_close(
+	    s->ev.out, out, NULL, n ? STATUS_UNKNOWN : STATUS_CLEAN, n);
 }
 
 int

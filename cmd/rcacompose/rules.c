@@ -10,6 +10,7 @@ struct limits {
 	struct str counter; /* a pattern */
 	bool gauge;
 	bool below; /* faulty<X: small is bad */
+	bool met;   /* such a counter was there */
 	double faulty, healthy;
 };
 
@@ -121,14 +122,22 @@ rules_add(struct rules *r, struct str text, struct err *e)
 	return 0;
 }
 
-void
+bool
 rules_loss(const struct rules *r, struct ev *ev)
 {
-	for (size_t i = 0; i < r->n; i++)
-		if (str_is(r->rule[i].counter, "loss") && !r->rule[i].below) {
-			ev->loss_faulty = r->rule[i].faulty;
-			ev->loss_healthy = r->rule[i].healthy;
-		}
+	const struct limits *x = &r->rule[0];
+	if (r->n != 1 || !str_is(x->counter, "loss") || x->below)
+		return false;
+	ev->loss_faulty = x->faulty;
+	ev->loss_healthy = x->healthy;
+	return true;
+}
+
+bool
+rules_met(const struct rules *r, size_t i, struct str *counter)
+{
+	*counter = r->rule[i].counter;
+	return r->rule[i].met;
 }
 
 size_t
@@ -373,6 +382,7 @@ take_for_rule(struct rules *r, struct ev *ev, size_t i, const struct sample *s,
 	if (!t)
 		return;
 	struct cell *c = &t->cell[i];
+	r->rule[i].met |= !r->previous;
 	if (r->previous) {
 		if (s->unknown)
 			return;

@@ -19,9 +19,14 @@ struct rules;
 /* SE_EFORMAT says what is wrong with the text. */
 struct rules *rules_new(void);
 int rules_add(struct rules *r, struct str text, struct err *e);
-/* The limits of a rule for "loss", for readers that judge by themselves. */
-void rules_loss(const struct rules *r, struct ev *ev);
+/*
+ * The limits of a rule for "loss", for readers that judge by themselves.
+ * False: there are other rules.
+ */
+bool rules_loss(const struct rules *r, struct ev *ev);
 size_t rules_count(const struct rules *r);
+/* Was there a counter, of a named entity, that rule i is about? */
+bool rules_met(const struct rules *r, size_t i, struct str *counter);
 /* "port:{host}/{ifname}": the labels of a sample in braces. */
 void rules_entity(struct rules *r, const char *template);
 /* The earlier of two samples: remembered, not judged. */

@@ -18,6 +18,8 @@ void
 weigher_free(struct weigher *w)
 {
 	free(w->span);
+	free(w->health);
+	free(w->healed);
 }
 
 /* The window of the incident, its slack added. */
@@ -104,27 +106,26 @@ says_healthy(const struct weigher *w, const struct line *l, size_t agent,
 
 /* The earliest H of the agent after `t`: where an open fault ended. */
 static int64_t
-healed_after(const struct weigher *w, int32_t first, size_t a, int64_t t,
-    const struct window *v)
+healed_after(const struct weigher *w, int64_t t)
 {
-	int64_t best = INT64_MAX;
-	const struct line *line = w->facts->line;
-	for (int32_t i = first; i != NONE; i = line[i].next)
-		if (says_healthy(w, &line[i], a, v) &&
-		    line[i].time != NO_TIME && line[i].time > t &&
-		    line[i].time < best)
-			best = line[i].time;
-	return best;
+	size_t low = 0, high = w->nhealed;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (w->healed[mid] > t)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	return low < w->nhealed ? w->healed[low] : INT64_MAX;
 }
 
 static struct span
-span_of_fault(const struct weigher *w, const struct line *l, int32_t first,
-    const struct window *v)
+span_of_fault(const struct weigher *w, const struct line *l)
 {
 	int64_t seen = l->time != NO_TIME ? l->time : l->onset;
 	struct span s = { .a = l->onset, .b = l->until, .seen = l->until };
 	if (l->until == NO_TIME) {
-		s.b = healed_after(w, first, l->agent, seen, v);
+		s.b = healed_after(w, seen);
 		s.seen = seen;
 	}
 	if (s.seen < s.a)
@@ -144,28 +145,111 @@ span_of_health(const struct line *l)
 	return (struct span){ .a = a, .b = b, .seen = b };
 }
 
+/* ---- what an agent calls healthy ------------------------------------- */
+
+static int
+by_start(const void *x, const void *y)
+{
+	const struct span *a = x, *b = y;
+	if (a->a != b->a)
+		return a->a < b->a ? -1 : 1;
+	return (a->b > b->b) - (a->b < b->b);
+}
+
+static int
+by_time(const void *x, const void *y)
+{
+	const int64_t *a = x, *b = y;
+	return (*a > *b) - (*a < *b);
+}
+
+static void
+note_health(struct weigher *w, const struct line *l)
+{
+	struct span h = span_of_health(l);
+	if (w->nhealth == w->health_cap) {
+		w->health_cap = w->health_cap ? 2 * w->health_cap : 64;
+		w->health =
+		    cli_realloc(w->health, w->health_cap, sizeof *w->health);
+		w->healed =
+		    cli_realloc(w->healed, w->health_cap, sizeof *w->healed);
+	}
+	if (h.a != NO_TIME)
+		w->health[w->nhealth++] = h;
+	if (l->time != NO_TIME)
+		w->healed[w->nhealed++] = l->time;
+}
+
+/* Sorted; `seen` becomes the latest end of this and all earlier ones. */
+static void
+gather_health(
+    struct weigher *w, size_t agent, int32_t first, const struct window *v)
+{
+	const struct line *line = w->facts->line;
+	w->nhealth = w->nhealed = 0;
+	for (int32_t i = first; i != NONE; i = line[i].next)
+		if (says_healthy(w, &line[i], agent, v))
+			note_health(w, &line[i]);
+	if (w->nhealed)
+		qsort(w->healed, w->nhealed, sizeof *w->healed, by_time);
+	if (w->nhealth)
+		qsort(w->health, w->nhealth, sizeof *w->health, by_start);
+	for (size_t i = 0; i < w->nhealth; i++) {
+		struct span *h = &w->health[i];
+		h->seen = i && h[-1].seen > h->b ? h[-1].seen : h->b;
+	}
+}
+
+/* The number of spans that begin before t, or then. */
+static size_t
+begun(const struct weigher *w, int64_t t, bool then)
+{
+	size_t low = 0, high = w->nhealth;
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (w->health[mid].a < t || (then && w->health[mid].a == t))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+/* Is there a healthy moment, without extent, at t? */
+static bool
+healthy_at(const struct weigher *w, int64_t t)
+{
+	size_t i = begun(w, t, false); /* the shortest of those from t on */
+	return i < w->nhealth && w->health[i].a == t && w->health[i].b == t;
+}
+
+/* The latest end of a span that begins before t (or then). */
+static int64_t
+healthy_until(const struct weigher *w, int64_t t, bool then)
+{
+	size_t n = begun(w, t, then);
+	return n ? w->health[n - 1].seen : INT64_MIN;
+}
+
 /*
  * "Faulty" with both ends says that somewhere in between it was; open, that
  * it is at the time of the line. "Healthy" says that all of its span was. Two
  * samples in a row share an end, which contradicts nothing.
  */
 static bool
-contradicts(const struct span *f, const struct span *h)
+contradicted(const struct weigher *w, const struct span *f)
 {
 	bool open = f->b != f->seen;
-	if (h->a == h->b && f->a == f->seen)
-		return h->a == f->a;
-	if (h->a == h->b)
-		return open && h->a == f->seen;
 	if (f->a == f->seen)
-		return h->a < f->a && f->a < h->b;
-	if (h->a <= f->a && f->seen <= h->b)
+		return healthy_at(w, f->a) ||
+		       healthy_until(w, f->a, false) > f->a;
+	if (open && (healthy_at(w, f->seen) ||
+			healthy_until(w, f->seen, false) >= f->seen))
 		return true;
-	return open && h->a < f->seen && f->seen <= h->b;
+	return healthy_until(w, f->a, true) >= f->seen;
 }
 
-/* ---- the lines of one agent -----------------------------------------------
- */
+/* ---- the lines of one agent ------------------------------------------ */
 
 /* What has been seen of the agent so far; first in the order of use. */
 struct pile {
@@ -226,7 +310,7 @@ note_line(int32_t *slot, const struct facts *f, int32_t line)
 
 static void
 take_line(struct weigher *w, struct pile *p, const struct agent *a, int32_t i,
-    int32_t first, const struct window *v)
+    const struct window *v)
 {
 	const struct facts *f = w->facts;
 	const struct line *l = &f->line[i];
@@ -248,7 +332,7 @@ take_line(struct weigher *w, struct pile *p, const struct agent *a, int32_t i,
 			note_line(&p->onsetless, f, i);
 			return;
 		}
-		struct span s = span_of_fault(w, l, first, v);
+		struct span s = span_of_fault(w, l);
 		s.line = i;
 		push_span(w, p->nfaults++, s);
 		return;
@@ -260,8 +344,7 @@ take_line(struct weigher *w, struct pile *p, const struct agent *a, int32_t i,
 		note_line(&p->health, f, i);
 }
 
-/* ---- faults ----------------------------------------------------------------
- */
+/* ---- faults ---------------------------------------------------------- */
 
 static int
 by_onset(const void *x, const void *y)
@@ -270,22 +353,6 @@ by_onset(const void *x, const void *y)
 	if (a->a != b->a)
 		return a->a < b->a ? -1 : 1;
 	return (a->b > b->b) - (a->b < b->b);
-}
-
-/* Does the agent also say healthy of a time when it says faulty? */
-static bool
-contradicted(const struct weigher *w, size_t agent, int32_t first,
-    const struct span *fault, const struct window *v)
-{
-	const struct line *line = w->facts->line;
-	for (int32_t i = first; i != NONE; i = line[i].next) {
-		if (!says_healthy(w, &line[i], agent, v))
-			continue;
-		struct span h = span_of_health(&line[i]);
-		if (h.a != NO_TIME && contradicts(fault, &h))
-			return true;
-	}
-	return false;
 }
 
 enum age { AGE_PAST, AGE_CONSEQUENCE, AGE_BACKGROUND, AGE_FRESH };
@@ -343,14 +410,13 @@ known(const struct weigher *w, enum answer answer, int32_t line)
 }
 
 static struct reply
-reply_to_faults(struct weigher *w, size_t agent, int32_t first,
-    const struct pile *p, const struct window *v)
+reply_to_faults(struct weigher *w, const struct pile *p, const struct window *v)
 {
 	size_t which;
 	enum age age = worst_fault(w, p->nfaults, v, &which);
 	struct span s = w->span[which];
 	if (age == AGE_FRESH) {
-		if (contradicted(w, agent, first, &s, v))
+		if (contradicted(w, &s))
 			return unknown("conflict", s.line);
 		return known(w, ANSWER_F, s.line);
 	}
@@ -364,8 +430,7 @@ reply_to_faults(struct weigher *w, size_t agent, int32_t first,
 	return unknown(NULL, s.line);
 }
 
-/* ---- silence ----------------------------------------------------------------
- */
+/* ---- silence --------------------------------------------------------- */
 
 static bool
 alive_for(const struct facts *f, const struct alive *h, int32_t root)
@@ -427,17 +492,11 @@ reply_to_silence(
 
 /* An H that spans the time of an unknown knows better. */
 static bool
-outdone(const struct weigher *w, size_t agent, int32_t first, int64_t time,
-    const struct window *v)
+outdone(const struct weigher *w, int64_t time)
 {
-	const struct line *line = w->facts->line;
-	if (time == NO_TIME)
-		return false;
-	for (int32_t i = first; i != NONE; i = line[i].next) {
-		if (!says_healthy(w, &line[i], agent, v))
-			continue;
-		struct span h = span_of_health(&line[i]);
-		if (h.a != NO_TIME && h.a < h.b && h.a <= time && time <= h.b)
+	for (size_t i = 0; i < w->nhealth && time != NO_TIME; i++) {
+		const struct span *h = &w->health[i];
+		if (h->a < h->b && h->a <= time && time <= h->b)
 			return true;
 	}
 	return false;
@@ -451,19 +510,17 @@ in_window(int64_t time, const struct window *v)
 }
 
 static struct reply
-settle(struct weigher *w, size_t agent, int32_t first, struct pile *p,
-    const struct window *v)
+settle(struct weigher *w, struct pile *p, const struct window *v)
 {
 	struct reply r = { .line = NONE };
 	if (p->nfaults) {
-		r = reply_to_faults(w, agent, first, p, v);
+		r = reply_to_faults(w, p, v);
 		if (r.answer == ANSWER_F || r.reason)
 			return r;
 	}
 	bool heard = p->unknown.reason &&
-		     !(p->health != NONE &&
-			 (!in_window(p->unknown_time, v) ||
-			     outdone(w, agent, first, p->unknown_time, v)));
+		     !(p->health != NONE && (!in_window(p->unknown_time, v) ||
+						outdone(w, p->unknown_time)));
 	if (heard && p->unknown_time == NO_TIME)
 		return unknown(p->unknown.reason, p->unknown.line);
 	if (p->onsetless != NONE)
@@ -477,13 +534,12 @@ settle(struct weigher *w, size_t agent, int32_t first, struct pile *p,
 
 /* Without an incident there is no window: what is said is said. */
 static struct reply
-settle_timeless(struct weigher *w, size_t agent, int32_t first,
-    const struct pile *p, const struct window *v)
+settle_timeless(struct weigher *w, const struct pile *p)
 {
 	int32_t fault = p->onsetless;
 	for (size_t i = 0; i < p->nfaults; i++) {
 		note_line(&fault, w->facts, w->span[i].line);
-		if (contradicted(w, agent, first, &w->span[i], v))
+		if (contradicted(w, &w->span[i]))
 			return unknown("conflict", w->span[i].line);
 	}
 	int32_t health = p->health != NONE ? p->health : p->late;
@@ -507,16 +563,17 @@ weigh_direction(struct weigher *w, size_t a, int32_t root, int d)
 	int32_t first = f->entity[root].first;
 	bool any = false;
 	w->direction = (unsigned char)d;
+	gather_health(w, a, first, &v);
 	for (int32_t i = first; i != NONE; i = f->line[i].next) {
 		if (!speaks(w, &f->line[i], a))
 			continue;
 		any = true;
-		take_line(w, &p, agent, i, first, &v);
+		take_line(w, &p, agent, i, &v);
 	}
 	if (!any)
 		return reply_to_silence(w, a, root, &v);
-	struct reply r = f->incident ? settle(w, a, first, &p, &v)
-				     : settle_timeless(w, a, first, &p, &v);
+	struct reply r =
+	    f->incident ? settle(w, &p, &v) : settle_timeless(w, &p);
 	r.accuses = p.accuses;
 	return r;
 }

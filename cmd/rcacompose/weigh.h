@@ -29,6 +29,10 @@ struct weigher {
 	unsigned char direction;
 	struct span *span;
 	size_t cap;
+	/* When the agent said healthy, for one entity; sorted. */
+	struct span *health;
+	int64_t *healed; /* the times of those lines */
+	size_t nhealth, nhealed, health_cap;
 };
 
 void weigher_free(struct weigher *w);

@@ -1,5 +1,6 @@
 /* Why a verdict is unknown: see why.h. */
 #include "why.h"
+#include "num.h"
 #include "reasons.h"
 
 static const char *const symptom_name = "flow:*";
@@ -153,4 +154,43 @@ why_need(const struct judgement *j, struct buf *b)
 		buf_printf(b, " and %zu more", n.n - NEED_SHOWN);
 	if (!n.n)
 		other_need(j, b);
+}
+
+/* ---- judged too late ------------------------------------------------- */
+
+static void
+note_stale(const struct judgement *j, struct str entity, size_t agent,
+    const struct reply *r, void *user)
+{
+	bool *stale = user;
+	(void)j, (void)entity, (void)agent;
+	*stale |= r->reason && !strcmp(r->reason, REASON_STALE);
+}
+
+/*
+ * Evidence that is stale because everything is: it was judged by a clock that
+ * has long gone on.
+ */
+void
+why_late(const struct judgement *j, struct buf *b)
+{
+	const struct facts *f = j->facts;
+	int64_t newest = NO_TIME;
+	bool stale = false;
+	if (row_status(j->row) != STATUS_UNKNOWN)
+		return;
+	each_block(j, note_stale, &stale);
+	for (size_t i = 0; i < f->nlines && stale; i++)
+		if (f->line[i].time > newest)
+			newest = f->line[i].time;
+	if (newest == NO_TIME || newest >= j->weigher->now)
+		return;
+	buf_puts(b, b->len ? "; " : "");
+	buf_puts(b, "the newest evidence is of ");
+	num_put_time(b, newest);
+	if (f->incident)
+		buf_puts(b, ": now= and end= of the incident, or --now, say "
+			    "when it is to be judged");
+	else
+		buf_puts(b, ": --now says when it is to be judged");
 }

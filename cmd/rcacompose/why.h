@@ -13,5 +13,10 @@ void why_need(const struct judgement *j, struct buf *b);
  * judging again; empty when none was found.
  */
 void why_change(struct judgement *j, struct buf *b);
+/*
+ * Adds, where evidence is stale, of when the newest is: the judged data may lie
+ * in the past, and --now would say so.
+ */
+void why_late(const struct judgement *j, struct buf *b);
 
 #endif
