@@ -5,7 +5,11 @@
 
 #include <inttypes.h>
 
-enum { TABLE_FINDINGS = 12 }; /* shown to a person who did not ask for more */
+enum {
+	TABLE_FINDINGS = 12, /* shown to a person who did not ask for more */
+	MEMBERS_MAX =
+	    1 << 16, /* bytes of names in a verdict; findings have all */
+};
 
 static void
 put_place(struct buf *b, struct place at)
@@ -185,6 +189,10 @@ put_members(struct judgement *j, struct rec_out *o)
 			continue;
 		if (b.len)
 			buf_putc(&b, ',');
+		if (b.len > MEMBERS_MAX) {
+			buf_puts(&b, "...");
+			break;
+		}
 		buf_str(&b, judge_name(j, x[i]));
 	}
 	rec_str(o, "members", buf_view(&b));

@@ -9,7 +9,7 @@ enum { TABLE_LINES = 4 }; /* binding lines whose table is printed: 81 rows */
 
 // clang-format off
 static const struct opt options[] = {
-	{ 's', "stack", "STACK", "the same as the operand" },
+	{ 's', "stack", "STACK", "clos, gpu-node, serving or a file" },
 	OPT_COMMON,
 	OPT_LAST,
 };

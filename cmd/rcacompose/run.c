@@ -22,7 +22,7 @@ enum {
 
 // clang-format off
 static const struct opt options[] = {
-	{ 's', "stack", "STACK", "stack file, or the name of a shipped one" },
+	{ 's', "stack", "STACK", "clos, gpu-node, serving or a file" },
 	{ 'i', "incident", "FILE", "what the incident is: incident, flow, path" },
 	{ OPT_PATH, "path", "A,B,C", "path of a complaining flow, repeatable" },
 	{ OPT_START, "start", "TIME", "when it started (with --path)" },

@@ -17,7 +17,7 @@ enum {
 
 // clang-format off
 static const struct opt options[] = {
-	{ 's', "stack", "STACK", "stack file, or the name of a shipped one" },
+	{ 's', "stack", "STACK", "clos, gpu-node, serving or a file" },
 	{ OPT_VS, "vs", "OLD", "compare with this stack: pass or fail" },
 	{ OPT_ALLOW_FP, "allow-fp", "ID", "accept a new false culprit there" },
 	{ OPT_MAX_DROP, "max-drop", "POINTS", "coverage that may be lost (2)" },

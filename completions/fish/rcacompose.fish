@@ -2,7 +2,7 @@
 complete -c rcacompose -n '__fish_is_first_arg' -a read
 complete -c rcacompose -n '__fish_is_first_arg' -a lint
 complete -c rcacompose -n '__fish_is_first_arg' -a score
-complete -c rcacompose -n 'not __fish_seen_subcommand_from read lint score' -s s -l stack -x -d 'stack file, or the name of a shipped one'
+complete -c rcacompose -n 'not __fish_seen_subcommand_from read lint score' -s s -l stack -r -a 'clos gpu-node serving' -d 'clos, gpu-node, serving or a file'
 complete -c rcacompose -n 'not __fish_seen_subcommand_from read lint score' -s i -l incident -r -d 'what the incident is: incident, flow, path'
 complete -c rcacompose -n 'not __fish_seen_subcommand_from read lint score' -l path -x -d 'path of a complaining flow, repeatable'
 complete -c rcacompose -n 'not __fish_seen_subcommand_from read lint score' -l start -x -d 'when it started (with --path)'
@@ -28,6 +28,7 @@ complete -c rcacompose -n 'not __fish_seen_subcommand_from read lint score' -l c
 complete -c rcacompose -n 'not __fish_seen_subcommand_from read lint score' -l now -x -d 'the time to print instead of the clock'
 complete -c rcacompose -n 'not __fish_seen_subcommand_from read lint score' -s h -l help -d 'print this'
 complete -c rcacompose -n 'not __fish_seen_subcommand_from read lint score' -s V -l version -d 'print the version'
+complete -c rcacompose -n '__fish_seen_subcommand_from read; and not __fish_seen_subcommand_from csv dcgm edac ethtool fping ip-link lldp mce mtr nvidia-smi probes prom prom-api records route smart snmp sonic xid' -a 'csv dcgm edac ethtool fping ip-link lldp mce mtr nvidia-smi probes prom prom-api records route smart snmp sonic xid'
 complete -c rcacompose -n '__fish_seen_subcommand_from read' -l at -x -d 'when the text was taken'
 complete -c rcacompose -n '__fish_seen_subcommand_from read' -l previous -r -d 'an earlier sample of the same'
 complete -c rcacompose -n '__fish_seen_subcommand_from read' -l previous-at -x -d 'when that was taken'
@@ -53,7 +54,7 @@ complete -c rcacompose -n '__fish_seen_subcommand_from read' -l color -x -a 'aut
 complete -c rcacompose -n '__fish_seen_subcommand_from read' -l now -x -d 'the time to print instead of the clock'
 complete -c rcacompose -n '__fish_seen_subcommand_from read' -s h -l help -d 'print this'
 complete -c rcacompose -n '__fish_seen_subcommand_from read' -s V -l version -d 'print the version'
-complete -c rcacompose -n '__fish_seen_subcommand_from lint' -s s -l stack -x -d 'the same as the operand'
+complete -c rcacompose -n '__fish_seen_subcommand_from lint' -s s -l stack -r -a 'clos gpu-node serving' -d 'clos, gpu-node, serving or a file'
 complete -c rcacompose -n '__fish_seen_subcommand_from lint' -s F -l format -x -a 'lines table json tsv csv' -d 'lines, table, json, tsv or csv'
 complete -c rcacompose -n '__fish_seen_subcommand_from lint' -l type -x -d 'record type for table, tsv, csv'
 complete -c rcacompose -n '__fish_seen_subcommand_from lint' -l columns -x -d 'their columns, comma separated'
@@ -65,10 +66,11 @@ complete -c rcacompose -n '__fish_seen_subcommand_from lint' -l color -x -a 'aut
 complete -c rcacompose -n '__fish_seen_subcommand_from lint' -l now -x -d 'the time to print instead of the clock'
 complete -c rcacompose -n '__fish_seen_subcommand_from lint' -s h -l help -d 'print this'
 complete -c rcacompose -n '__fish_seen_subcommand_from lint' -s V -l version -d 'print the version'
-complete -c rcacompose -n '__fish_seen_subcommand_from score' -s s -l stack -x -d 'stack file, or the name of a shipped one'
+complete -c rcacompose -n '__fish_seen_subcommand_from score' -s s -l stack -r -a 'clos gpu-node serving' -d 'clos, gpu-node, serving or a file'
 complete -c rcacompose -n '__fish_seen_subcommand_from score' -l vs -x -d 'compare with this stack: pass or fail'
 complete -c rcacompose -n '__fish_seen_subcommand_from score' -l allow-fp -x -d 'accept a new false culprit there'
 complete -c rcacompose -n '__fish_seen_subcommand_from score' -l max-drop -x -d 'coverage that may be lost (2)'
+complete -c rcacompose -n '__fish_seen_subcommand_from score' -l cluster -x -d 'incidents alike in it are one'
 complete -c rcacompose -n '__fish_seen_subcommand_from score' -l unlabelled -d 'count a --log instead'
 complete -c rcacompose -n '__fish_seen_subcommand_from score' -s E -l evidence -d 'print evidence records for rcacompose'
 complete -c rcacompose -n '__fish_seen_subcommand_from score' -l strict -d 'damaged input: no verdict, status 2'
