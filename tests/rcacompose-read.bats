@@ -34,7 +34,8 @@ rd() {
 	rd ethtool "${previous[@]}" --rule 'queue: 3: drops faulty>5 healthy<=0' b
 	[[ $(said port:n/e) == "unknown in-band" ]]
 	# The counter is not there; it fell; there is one sample only; no times.
-	rd ethtool "${previous[@]}" --rule 'port.rx_dropped faulty>10 healthy<=0' \
+	run -3 rcacompose read ethtool "${previous[@]}" \
+		--rule 'port.rx_dropped faulty>10 healthy<=0' \
 		--rule 'rx_crc faulty>0 healthy<=0' a
 	[[ $(said port:n/e) == "unknown missing" ]]
 	sed 's/12028/5/' a >c
@@ -47,7 +48,7 @@ rd() {
 	run -2 rcacompose read ethtool --previous a --rule 'x faulty>1 healthy<=0' b
 	[[ $output == *"no time of its own"* ]]
 	# No rule, no status.
-	rd ethtool "${previous[@]}" b
+	run -3 rcacompose read ethtool "${previous[@]}" b
 	[[ $(grep -c ^evidence <<<"$output") == 0 ]]
 	run -2 rcacompose read ethtool </dev/null
 }
@@ -363,4 +364,39 @@ rd() {
 			print 1000 + i ",a," (i < 200000 ? 5 : 5 + i) }' >long
 	rd csv --time t --entity 'port:{p}' --rule 'e faulty>100 healthy<=1' long
 	[[ $(grep -c ^evidence <<<"$output") == 3 ]]
+}
+
+@test "rcacompose read says which rule met nothing, and what has no name" {
+	printf 'NIC statistics:\n     rx_errors: 5\n' >before
+	printf 'NIC statistics:\n     rx_errors: 60\n' >after
+	p=(--previous before --previous-at 1000 --at 1060)
+	run -3 --separate-stderr rcacompose read ethtool "${p[@]}" \
+		--set host=n --set port=e --rule 'rx_erors faulty>10 healthy<=0' after
+	[[ $stderr == *'rule "rx_erors" met no counter'* ]]
+	[[ $output == *$'end\t'*status=3*skipped=1* ]]
+	run -3 --separate-stderr rcacompose read ethtool "${p[@]}" \
+		--set host=n --rule 'rx_errors faulty>10 healthy<=0' after
+	[[ $stderr == *"1 samples without what port:{host}/{port} asks for"* ]]
+	run -3 --separate-stderr rcacompose read ethtool "${p[@]}" after
+	[[ $stderr == *"1 samples and no --rule"* ]]
+	# It must be there now; that it was there once is not enough.
+	sed 's/rx_errors/other/' after >gone
+	run -3 rcacompose read ethtool "${p[@]}" --set host=n --set port=e \
+		--rule 'rx_errors faulty>10 healthy<=0' gone
+	[[ $output != *status=healthy* && $output != *status=faulty* ]]
+	run -2 rcacompose read xid --rule 'x faulty>1 healthy<=0' /dev/null
+}
+
+@test "rcacompose read probes judges loss by the limits of its rule" {
+	{ echo src,dst,sent,recv,path
+	  for h in a b c d; do
+		echo "$h,x,1000,999,$h>s s>x"; echo "$h,y,1000,997,$h>s s>y"
+	  done; } >p
+	rd probes --since 1000 --at 1060 p
+	[[ $(said 'link:s>y') == "unknown in-band" ]]
+	rd probes --since 1000 --at 1060 --rule 'loss faulty>0.002 healthy<=0.0015' p
+	[[ $(said 'link:s>x') == "healthy 1000 1060" ]]
+	[[ $(said 'link:s>y') != "unknown in-band" ]]
+	run -2 rcacompose read probes --rule 'los faulty>0.002 healthy<=0.001' p
+	[[ $output == *"probes take one --rule"* ]]
 }

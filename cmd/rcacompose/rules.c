@@ -197,7 +197,7 @@ thing_of(struct rules *r, const struct sample *s)
 {
 	bool fresh;
 	if (!expand(r, s)) {
-		r->nameless++;
+		r->nameless += !r->previous;
 		return NULL;
 	}
 	struct str name = buf_view(&r->name);
