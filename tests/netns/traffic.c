@@ -7,9 +7,9 @@
  *   traffic probe COUNT PORTS DST..  COUNT datagrams from each of PORTS source
  *                                    ports (from 20000) to each address; prints
  *                                    DST,SPORT,SENT,RECEIVED
- *   traffic send BYTES PORTS DST     TCP from each of PORTS source ports (from
- *                                    30000), two seconds at most; prints
- *                                    the retransmits, all together
+ *   traffic send MS PORTS DST        TCP from each of PORTS source ports (from
+ *                                    30000), a packet every 10 ms from each;
+ *                                    prints the retransmits, all together
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +32,13 @@ enum {
 	FROM = 20000,
 	SEND = 30000,
 	SIZE = 64,
-	QUIET_MS = 120,
-	SEND_MS = 2000,
-	PORTS_MAX = 64
+	QUIET_MS = 150,
+	PACKET = 1000, /* bytes of TCP */
+	TICK_MS = 10,
+	LAST_MS = 1500, /* for what is not yet acknowledged */
+	ROOM = 4 << 20, /* bytes that may wait to be read */
+	PORTS_MAX = 64,
+	DSTS_MAX = 64
 };
 
 static struct sockaddr_in
@@ -52,21 +57,15 @@ static int
 bound(int type, int port)
 {
 	struct sockaddr_in a = address(NULL, port);
-	int one = 1, fd = socket(AF_INET, type | SOCK_NONBLOCK, 0);
+	int one = 1, room = ROOM, fd = socket(AF_INET, type | SOCK_NONBLOCK, 0);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+	/* On a busy machine the reader may sleep for a while. */
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof room);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof a)) {
 		perror("traffic: bind");
 		exit(2);
 	}
 	return fd;
-}
-
-/* 0, for use in conditions. */
-static int
-nap_ms(int ms)
-{
-	poll(NULL, 0, ms);
-	return 0;
 }
 
 static int64_t
@@ -127,82 +126,113 @@ echo(int lose)
 
 /* ---- probes ---------------------------------------------------------- */
 
+/* Who answers, and how often on which port. */
+struct answers {
+	struct sockaddr_in from[DSTS_MAX];
+	int n, ports, fd[PORTS_MAX], got[DSTS_MAX][PORTS_MAX];
+};
+
 static void
-collect(const int *fd, int ports, int *got, int wait)
+collect(struct answers *a, int wait)
 {
 	struct pollfd p[PORTS_MAX];
 	char b[2048];
-	for (int i = 0; i < ports; i++)
-		p[i] = (struct pollfd){ fd[i], POLLIN, 0 };
-	while (poll(p, (nfds_t)ports, wait) > 0)
-		for (int i = 0; i < ports; i++)
-			while (p[i].revents && recv(fd[i], b, sizeof b, 0) > 0)
-				got[i]++;
+	struct sockaddr_in from;
+	socklen_t len = sizeof from;
+	for (int i = 0; i < a->ports; i++)
+		p[i] = (struct pollfd){ a->fd[i], POLLIN, 0 };
+	while (poll(p, (nfds_t)a->ports, wait) > 0)
+		for (int i = 0; i < a->ports; i++)
+			while (p[i].revents &&
+			       recvfrom(a->fd[i], b, sizeof b, 0,
+				   (struct sockaddr *)&from, &len) > 0)
+				for (int d = 0; d < a->n; d++)
+					a->got[d][i] +=
+					    a->from[d].sin_addr.s_addr ==
+					    from.sin_addr.s_addr;
 }
 
 static int
 probe(int count, int ports, char **dst)
 {
-	int fd[PORTS_MAX];
+	static struct answers a;
 	char b[SIZE] = { 0 };
+	a.ports = ports;
 	for (int i = 0; i < ports; i++)
-		fd[i] = bound(SOCK_DGRAM, FROM + i);
-	for (; *dst; dst++) {
-		struct sockaddr_in to = address(*dst, ECHO);
-		int got[PORTS_MAX] = { 0 };
-		for (int k = 0; k < count; k++) {
+		a.fd[i] = bound(SOCK_DGRAM, FROM + i);
+	for (; dst[a.n] && a.n < DSTS_MAX; a.n++)
+		a.from[a.n] = address(dst[a.n], ECHO);
+	for (int k = 0; k < count; k++)
+		for (int d = 0; d < a.n; d++) {
 			for (int i = 0; i < ports; i++)
-				sendto(fd[i], b, sizeof b, 0,
-				    (struct sockaddr *)&to, sizeof to);
+				sendto(a.fd[i], b, sizeof b, 0,
+				    (struct sockaddr *)&a.from[d],
+				    sizeof a.from[d]);
 			/* Bursts would overflow a queue: a millisecond each. */
-			collect(fd, ports, got, 1);
+			collect(&a, 1);
 		}
-		collect(fd, ports, got, QUIET_MS);
+	collect(&a, QUIET_MS);
+	for (int d = 0; d < a.n; d++)
 		for (int i = 0; i < ports; i++)
-			printf("%s,%d,%d,%d\n", *dst, FROM + i, count, got[i]);
-	}
+			printf("%s,%d,%d,%d\n", dst[d], FROM + i, count,
+			    a.got[d][i]);
 	return 0;
 }
 
 /* ---- the flow that complains ----------------------------------------- */
 
-static void
-send_one(int port, int64_t bytes, const char *dst, unsigned *again)
+static int
+connected(int port, const char *dst)
 {
-	static char b[1 << 14];
 	struct sockaddr_in to = address(dst, SINK);
-	struct tcp_info info = { 0 };
-	socklen_t len = sizeof info;
-	int mss = 1000, fd = bound(SOCK_STREAM, port);
-	int64_t until = now_ms() + SEND_MS;
+	int one = 1, mss = PACKET, fd = bound(SOCK_STREAM, port);
 	setsockopt(fd, IPPROTO_TCP, TCP_MAXSEG, &mss, sizeof mss);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
 	if (connect(fd, (struct sockaddr *)&to, sizeof to) &&
 	    errno != EINPROGRESS)
-		bytes = 0;
-	while (bytes > 0 && now_ms() < until) {
-		struct pollfd p = { fd, POLLOUT, 0 };
-		if (poll(&p, 1, 50) <= 0)
-			continue;
-		ssize_t n = write(fd, b, sizeof b);
-		if (n < 0 && errno != EAGAIN)
-			break;
-		bytes -= n > 0 ? n : 0;
-	}
-	/* What was sent must be acknowledged before it is known to have come.
-	 */
-	do
-		getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len);
-	while (info.tcpi_unacked && now_ms() < until && !nap_ms(20));
-	*again += info.tcpi_total_retrans;
-	close(fd);
+		perror("traffic: connect");
+	return fd;
+}
+
+static struct tcp_info
+info_of(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t len = sizeof info;
+	getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len);
+	return info;
+}
+
+/* What was sent must be acknowledged before it is known to have come. */
+static bool
+waits(const int *fd, int ports)
+{
+	for (int i = 0; i < ports; i++)
+		if (info_of(fd[i]).tcpi_unacked)
+			return true;
+	return false;
 }
 
 static int
-transfer(int64_t bytes, int ports, const char *dst)
+transfer(int ms, int ports, const char *dst)
 {
+	static const char b[PACKET];
+	int fd[PORTS_MAX];
 	unsigned again = 0;
+	int64_t start = now_ms(), end;
 	for (int i = 0; i < ports; i++)
-		send_one(SEND + i, bytes, dst, &again);
+		fd[i] = connected(SEND + i, dst);
+	while (now_ms() < start + ms) {
+		poll(NULL, 0, TICK_MS);
+		for (int i = 0; i < ports; i++)
+			if (write(fd[i], b, sizeof b) < 0 && errno == EPIPE)
+				return 2;
+	}
+	end = now_ms() + LAST_MS;
+	while (waits(fd, ports) && now_ms() < end)
+		poll(NULL, 0, TICK_MS);
+	for (int i = 0; i < ports; i++)
+		again += info_of(fd[i]).tcpi_total_retrans;
 	printf("%u\n", again);
 	return 0;
 }
@@ -219,6 +249,6 @@ main(int argc, char **argv)
 	if (!strcmp(argv[1], "probe"))
 		return probe((int)n, (int)ports, argv + 4);
 	if (!strcmp(argv[1], "send") && argc == 5)
-		return transfer(n, (int)ports, argv[4]);
+		return transfer((int)n, (int)ports, argv[4]);
 	return 2;
 }
