@@ -138,6 +138,56 @@ flock() {
 		"entity=host:10113 entity=link:10113>14 " ]]
 }
 
+# lossy LINK...: the flows of standard input, 2 % lost on each of these links.
+lossy() {
+	awk -v links="$*" '
+	function draw() { # POSIX rand() differs between machines
+		x = (x * 1103515245 + 12345) % 2147483648
+		return x / 2147483648 }
+	BEGIN { FS = OFS = ","; x = 1; n = split(links, bad, " ") }
+	NR > 1 { for (i = 1; i <= n; i++)
+		if (index(" " $5 " ", " " bad[i] " ")) {
+			for (k = lost = 0; k < $3; k++) lost += draw() < 0.02
+			$4 -= lost > $4 ? $4 : lost } }
+	{ print }'
+}
+
+@test "rcacompose names one, two and four lossy links of a flock fabric" {
+	need_data rca/flock
+	flock "$data/rca/flock/out_silent_0.txt.gz" >none
+	cat >stack <<-'END'
+		stack 1
+		agent probe
+		agent retrans
+		kind link
+		sufficient probe
+		kind host
+		sufficient probe
+		symptom retrans
+	END
+	for links in '16>49' '16>49 66>44' '16>49 66>44 39>79 22>52'; do
+		# shellcheck disable=SC2086 # words, on purpose
+		lossy $links <none >flows
+		# The first twenty flows that suffer complain.
+		{ printf 'incident\tid=f\tstart=1000\tend=1060\tnow=1060\n'
+		  awk -F , -v links="$links" 'NR > 1 && $4 < $3 - 3 && n < 20 {
+			printf "flow\tid=%d\tsrc=%s\tdst=%s\n", ++n, $1, $2
+			printf "path\tflow=%d\thops=%s\n", n, $5
+			printf "evidence\ttime=1060\tentity=flow:%d\tagent=retrans\tstatus=faulty\n", n
+			}' flows
+		  rcacompose read probes --agent probe --since 1000 --at 1060 flows |
+			grep ^evidence; } >case
+		run -1 rcacompose -s ./stack case
+		guilty=$(grep -P 'entity=link:.*\tresult=faulty' <<<"$output" |
+			cut -f 2 | sed 's/.*://' | sort | xargs)
+		[[ $guilty == "$(tr ' ' '\n' <<<"$links" | sort | xargs)" ]]
+		case $links in
+		*' '*)	[[ $output == *$'\nverdict\tresult=multiple\t'* ]] ;;
+		*)	[[ $output == *$'\nverdict\tresult=culprit\tstatus=1\tentity=link:16>49\t'* ]] ;;
+		esac
+	done
+}
+
 @test "rcacompose takes a clock that is years off for skew, not for a fault" {
 	need_data rca/nezha/2022-08-22
 	metric=$data/rca/nezha/2022-08-22/metric
