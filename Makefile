@@ -230,7 +230,7 @@ demo: all
 	BUILD=$(BUILD) tests/demo/run
 
 BENCHES = $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(wildcard tests/bench/*.c))
-bench: all $(BENCHES)
+bench: all $(BENCHES) $(SIMS)
 	BUILD=$(BUILD) tests/bench/run
 
 # ---- what else a user types

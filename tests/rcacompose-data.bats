@@ -111,50 +111,22 @@ cisco_stack() {
 	[[ $output != *$'name=false-culprit\tk=0\t'* ]]
 }
 
-# flock LOG: its flows as probes (hosts are numbered from 10000).
-flock() {
-	zcat "$1" | awk '
-	BEGIN { print "src,dst,sent,recv,path" }
-	$1 == "FID" { src = $2; dst = $3 }
-	$1 == "FPT" {
-		path = src ">" $2
-		for (i = 3; i <= NF; i++)
-			path = path " " $(i - 1) ">" $i
-		path = path " " $NF ">" dst }
-	$1 == "SS" { print src "," dst "," $3 "," $3 - $4 "," path }'
-}
-
 @test "rcacompose read probes accuses nobody of a fabric without a fault" {
 	need_data rca/flock
-	flock "$data/rca/flock/out_silent_0.txt.gz" >none
+	"$root/tests/sim/flock" "$data/rca/flock/out_silent_0.txt.gz" >none
 	run -0 rcacompose read probes --since 1000 --at 1060 none
 	[[ $output != *status=faulty* && $output != *ambiguous* ]]
 	[[ $(grep -c status=healthy <<<"$output") -gt 1300 ]]
 	# Whoever only asks for the most suspicious one gets somebody anyway.
-	flock "$data/rca/flock/out_silent_1.txt.gz" >one
+	"$root/tests/sim/flock" "$data/rca/flock/out_silent_1.txt.gz" >one
 	run -0 rcacompose read probes --since 1000 --at 1060 one
 	[[ $output != *status=faulty* ]]
 	[[ $(grep ambiguous <<<"$output" | cut -f 3 | sort | tr '\n' ' ') == \
 		"entity=host:10113 entity=link:10113>14 " ]]
 }
 
-# lossy LINK...: the flows of standard input, 2 % lost on each of these links.
-lossy() {
-	awk -v links="$*" '
-	function draw() { # POSIX rand() differs between machines
-		x = (x * 1103515245 + 12345) % 2147483648
-		return x / 2147483648 }
-	BEGIN { FS = OFS = ","; x = 1; n = split(links, bad, " ") }
-	NR > 1 { for (i = 1; i <= n; i++)
-		if (index(" " $5 " ", " " bad[i] " ")) {
-			for (k = lost = 0; k < $3; k++) lost += draw() < 0.02
-			$4 -= lost > $4 ? $4 : lost } }
-	{ print }'
-}
-
 @test "rcacompose names one, two and four lossy links of a flock fabric" {
 	need_data rca/flock
-	flock "$data/rca/flock/out_silent_0.txt.gz" >none
 	cat >stack <<-'END'
 		stack 1
 		agent probe
@@ -167,7 +139,8 @@ lossy() {
 	END
 	for links in '16>49' '16>49 66>44' '16>49 66>44 39>79 22>52'; do
 		# shellcheck disable=SC2086 # words, on purpose
-		lossy $links <none >flows
+		"$root/tests/sim/flock" "$data/rca/flock/out_silent_0.txt.gz" \
+			1 $links >flows
 		# The first twenty flows that suffer complain.
 		{ printf 'incident\tid=f\tstart=1000\tend=1060\tnow=1060\n'
 		  awk -F , -v links="$links" 'NR > 1 && $4 < $3 - 3 && n < 20 {
