@@ -664,6 +664,98 @@ agent() {
 	! pgrep -f "$PWD/hang" >/dev/null
 }
 
+@test "rcacompose takes no silence for health beside what it could not read" {
+	# It lives, and says nothing about anybody: health, but for the last.
+	agent quiet <<-'END'
+		printf 'alive\tagent=quiet\tentity=*\tsince=900\tuntil=1190\n'
+	END
+	agent stammer <<-'END'
+		printf 'alive\tagent=stammer\tentity=*\tsince=900\tuntil=1190\n'
+		printf 'evidence\tenti\xff\x00ty=link:b>c\tstatus=faulty\n'
+	END
+	agent cut <<-'END'
+		printf 'head\tof=evidence\tversion=1\ttool=cut\n'
+		printf 'alive\tagent=cut\tentity=*\tsince=900\tuntil=1190\n'
+	END
+	agent later <<-'END'
+		printf 'head\tof=evidence\tversion=99\ttool=later\n'
+		printf 'alive\tagent=later\tentity=*\tsince=900\tuntil=1190\n'
+	END
+	for a in quiet stammer cut later; do
+		cat >execs <<-END
+			stack 1
+			agent $a exec="$PWD/$a" absent=healthy heartbeat=60s
+			agent retrans
+			sufficient $a
+			symptom retrans
+		END
+		{ incident; h retrans flow:x; } >case
+		OPTS=(--allow-bad 9 --partial) STACK=execs
+		if [[ $a == quiet ]]; then
+			verdict 0 innocent <case
+			[[ $(finding 'link:a>b') == *"quiet=H:absent"* ]]
+		else
+			verdict 3 'unknown(coverage)' <case
+			[[ $(finding 'link:a>b') == *"$a=U:garbled"* ]]
+		fi
+	done
+}
+
+@test "rcacompose survives agents that print bytes, signal themselves, or look around" {
+	agent bytes <<-'END'
+		head -c 100000 /dev/urandom
+	END
+	agent stopped <<-'END'
+		printf 'evidence\ttime=1100\tentity=link:a>b\tagent=stopped\tstatus=healthy\n'
+		kill -STOP $$
+	END
+	agent deaf <<-'END'
+		trap '' TERM
+		while :; do sleep 0.1; done
+	END
+	agent forks <<-'END'
+		for i in 1 2 3 4 5 6 7 8; do
+			(exec -a "$0-child" sleep 600) &
+		done
+		exit 3
+	END
+	agent wrong <<-'END'
+		printf 'incident\tid=other\tstart=1\n'
+		printf 'truth\tentity=link:a>b\n'
+		printf 'attach\tchild=link:a>b\tparent=link:b>c\n'
+		printf 'evidence\ttime=1100\tentity=link:a>b\tagent=wrong\tstatus=faulty\tonset=1010\tchain=rcacompose\n'
+	END
+	agent fds <<-'END'
+		for fd in /proc/self/fd/*; do
+			[[ ${fd##*/} -lt 3 || ! -e $fd ]] ||
+				readlink "$fd" | grep -v '^/proc/' >&2
+		done
+	END
+	{ echo 'stack 1'
+	  for a in bytes stopped deaf forks wrong fds; do
+		echo "agent $a exec=\"$PWD/$a\" timeout=1s"
+		echo "required $a"
+	  done; } >execs
+	STACK=execs OPTS=(-o saved --log log)
+	rc=0
+	incident >case
+	SECONDS=0
+	rcacompose -s ./execs "${OPTS[@]}" case 2>err || rc=$?
+	[[ $rc == 3 && $SECONDS -lt 60 ]]
+	line=$(grep -P '^finding\tentity=link:a>b\t' saved)
+	[[ $line == *"bytes=U:garbled"* && $line == *"stopped=H"* ]]
+	[[ $line == *"deaf=U:timeout"* && $line == *"forks=U:timeout"* ]]
+	[[ $line == *"wrong=U:circular"* ]]
+	line=$(grep -P '^finding\tentity=link:b>c\t' saved)
+	[[ $line == *"stopped=U:timeout"* && $line == *"wrong=U:missing"* ]]
+	# No file of ours is open in an agent; nothing of theirs goes on.
+	! grep -E 'saved|log|case' err
+	! pgrep -f "$PWD/(deaf|stopped|forks)" >/dev/null
+	# The log holds the verdict, as a stream that is whole.
+	run -0 rcacompose score --unlabelled log
+	[[ $output == *$'name=unknown\tk=1\tn=1'* ]]
+}
+
 @test "rcacompose --lazy stops when no answer could matter" {
 	agent one <<-'END'
 		while read -r e; do

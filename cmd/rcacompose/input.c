@@ -133,8 +133,10 @@ read_one(struct reader *r)
 			facts_garbled(
 			    f, line, r->source, rec_in_totals(r->in)->lines);
 	}
-	if (got == SE_EUNSUP)
+	if (got == SE_EUNSUP && r->agent < 0)
 		cli_die_err(r->name, &e);
+	if (got == SE_EUNSUP)
+		rec_in_bad(r->in); /* that agent alone cannot be understood */
 	if (got < 0) {
 		complain(r, &e);
 		return true;
@@ -255,7 +257,7 @@ input_read(struct facts *f, struct inputs *in, const char *path,
 	return read_all(&r, src, damage);
 }
 
-void
+bool
 input_text(struct facts *f, struct inputs *in, const char *name,
     struct str text, int agent, struct damage *damage)
 {
@@ -268,6 +270,8 @@ input_text(struct facts *f, struct inputs *in, const char *name,
 		.name = name,
 		.source = inputs_add(in, name),
 		.agent = agent };
-	if (read_all(&r, src, &d))
-		damage->bad += d.bad;
+	read_all(&r, src, &d);
+	d.typed = false;
+	damage_merge(damage, &d);
+	return !(d.bad || d.lost || d.skipped || d.altered || d.filtered);
 }

@@ -39,8 +39,11 @@ bool input_read(struct facts *f, struct inputs *in, const char *path,
 /* What is wrong with two parts is wrong with the whole. */
 void damage_merge(struct damage *to, const struct damage *d);
 
-/* The same from memory, for what an agent printed: evidence of its own. */
-void input_text(struct facts *f, struct inputs *in, const char *name,
+/*
+ * The same from memory, for what an agent printed: evidence of its own. False:
+ * some of it could not be read, or is missing.
+ */
+bool input_text(struct facts *f, struct inputs *in, const char *name,
     struct str text, int agent, struct damage *damage);
 
 #endif

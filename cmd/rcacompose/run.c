@@ -8,6 +8,7 @@
 #include "agents.h"
 #include "explain.h"
 #include "num.h"
+#include "reasons.h"
 #include "verbs.h"
 
 enum {
@@ -211,8 +212,11 @@ take_answers(struct run *r, struct asked *q, size_t n, struct damage *d)
 		const struct agent *a = &r->stack->agent[q[i].agent];
 		char name[80];
 		snprintf(name, sizeof name, "agent:%s", a->name.p);
-		input_text(&r->facts, &r->inputs, name, buf_view(&q[i].text),
-		    (int)q[i].agent, d);
+		bool whole = input_text(&r->facts, &r->inputs, name,
+		    buf_view(&q[i].text), (int)q[i].agent, d);
+		/* What could not be read may have been about anybody. */
+		if (!whole && !q[i].silence)
+			q[i].silence = REASON_GARBLED;
 		r->weigher.silence[q[i].agent] = q[i].silence;
 		r->weigher.waiting[q[i].agent] = false;
 		buf_free(&q[i].text);
