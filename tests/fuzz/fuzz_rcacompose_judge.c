@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../cmd/rcacompose/judge.h"
+#include "../../cmd/rcacompose/why.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t len);
 
@@ -30,8 +30,8 @@ check(struct facts *f)
 	enum row row = j.row;
 	if (j.scene.healthy + j.scene.faulty > j.scene.candidates)
 		abort();
-	judge_change(&j, &b);
-	judge_need(&j, &b);
+	why_change(&j, &b);
+	why_need(&j, &b);
 	if (j.row != row)
 		abort();
 	judge_undo(&j);
