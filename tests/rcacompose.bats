@@ -873,3 +873,11 @@ agent() {
 	{ rec incident id=i start=1000 end=1150 now=1200
 	  rec candidate entity=link:a--b; } | verdict 1 culprit link:a--b
 }
+
+@test "rcacompose agrees with a model of its page on random incidents, also lazily" {
+	need python3
+	skip_sanitized
+	run -0 python3 "$root/tests/rcacompose_model.py" \
+		"$build/rcacompose" 1 60 "$BATS_TEST_TMPDIR"
+	[[ $output == "1200 incidents agree" ]]
+}
