@@ -80,10 +80,11 @@ class Incident:
     """What there is, who belongs to whom, and what is said."""
 
     def __init__(self, stack):
-        n = random.randint(1, 5)
+        n = random.randint(1, 6)
+        attached, switches = random.choice([(0.5, 1), (1, 0)])
         self.links = [f"link:n{i}>n{i + 1}" for i in range(n)]
-        self.parent = {link: f"switch:S{random.randint(0, 1)}"
-                       for link in self.links if random.random() < 0.5}
+        self.parent = {link: f"switch:S{random.randint(0, switches)}"
+                       for link in self.links if random.random() < attached}
         self.entities = self.links + sorted(set(self.parent.values()))
         if random.random() < 0.3:
             self.entities.append("host:h")
