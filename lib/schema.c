@@ -12,13 +12,13 @@
 
 /* What places a record: fp, scalar and diff share it. */
 #define PLACE \
-	T("step"), T("mb"), T("phase"), T("rank"), T("dp"), T("pp"), T("tp"), \
-	T("ep"), T("io")
+	I("step"), I("mb"), T("phase"), I("rank"), I("dp"), I("pp"), I("tp"), \
+	I("ep"), T("io")
 
 static const struct schema_key head_keys[] = {
 	REQ("of", KEY_TEXT), REQ("version", KEY_INT), REQ("tool", KEY_TEXT),
 	T("hash"), T("canon"), T("order"), T("clock"), T("source"),
-	T("inputs"), T("switches"), T("build"), T("run"), T("rank"),
+	T("inputs"), T("switches"), T("build"), T("run"), I("rank"),
 	TM("time"), T("host"), T("a"), T("b"), I("window"), END,
 };
 
@@ -80,8 +80,8 @@ static const struct schema_key count_keys[] = {
 };
 
 static const struct schema_key prefix_keys[] = {
-	T("rank"), REQ("records", KEY_INT), T("step"), T("name"), T("io"),
-	T("next"), END,
+	I("rank"), REQ("records", KEY_INT), I("step"), T("name"), T("io"),
+	T("next"), I("unmatched"), END,
 };
 
 static const struct schema_key near_keys[] = {
@@ -162,8 +162,8 @@ static const struct schema_key flip_keys[] = {
 };
 
 static const struct schema_key ev_keys[] = {
-	REQ("ts", KEY_TIME), TM("dur"), T("host"), T("rank"), T("proc"),
-	T("thread"), T("kind"), REQ("name", KEY_TEXT), T("corr"), T("step"),
+	REQ("ts", KEY_TIME), TM("dur"), T("host"), I("rank"), T("proc"),
+	T("thread"), T("kind"), REQ("name", KEY_TEXT), T("corr"), I("step"),
 	T("ph"), END,
 };
 
@@ -180,12 +180,12 @@ static const struct schema_key open_keys[] = {
 
 /* Time on a critical path, by lane and name. */
 static const struct schema_key blame_keys[] = {
-	REQ("class", KEY_TEXT), T("rank"), T("proc"), T("thread"), T("name"),
+	REQ("class", KEY_TEXT), I("rank"), T("proc"), T("thread"), T("name"),
 	REQ("dur", KEY_TIME), F("share"), I("n"), T("note"), END,
 };
 
 static const struct schema_key clock_keys[] = {
-	REQ("rank", KEY_TEXT), TM("offset"), TM("uncertainty"), I("n"),
+	REQ("rank", KEY_INT), TM("offset"), TM("uncertainty"), I("n"),
 	T("reason"), END,
 };
 
