@@ -162,11 +162,10 @@ has_column(struct str line, char sep, const char *name)
 
 /* A loss log: a column, or a key of JSON Lines, that is called step. */
 static bool
-is_series(const char *path)
+is_series(const char *head, size_t n)
 {
 	static const char name[] = "step";
-	char head[PROBE];
-	struct str rest = { head, peek(path, head) }, line;
+	struct str rest = { head, n }, line;
 	if (!rest.len || !str_cut(&rest, '\n', &line) || !rest.p)
 		return false;
 	if (line.len && line.p[0] == '{') {
@@ -206,9 +205,21 @@ temporary(void)
 	return fd;
 }
 
-/* The records go to a temporary file: small, and read like any other. */
+/* Is there a series to expect? Else the tensors are a set. */
+static struct str
+series_step(const struct operand *o, const char *head, size_t n)
+{
+	if (o->s->step)
+		return str_c(o->s->step);
+	return is_series(head, n) ? STR_LIT("step") : STR_NULL;
+}
+
+/*
+ * The records go to a temporary file: small, and read like any other. Of the
+ * files of the operand, or of `from`, which is closed.
+ */
 static struct src *
-fingerprint(struct operand *o)
+fingerprint(struct operand *o, struct src *from, struct str step)
 {
 	struct rec_out *out;
 	struct rec_how form = { .form = REC_LINES };
@@ -217,19 +228,19 @@ fingerprint(struct operand *o)
 	struct src *src;
 	struct err e;
 	how.hints.dirfd = -1;
+	how.hints.step = step;
 	/* Two files of one tensor each are compared whatever their names. */
-	how.alone = o->walk.n == 1 && !o->walk.file[0].listed ? "tensor" : NULL;
-	if (o->s->step)
-		how.hints.step = str_c(o->s->step);
-	else if (o->walk.n == 1 && is_series(o->walk.file[0].path))
-		how.hints.step = STR_LIT("step");
+	bool one = from || (o->walk.n == 1 && !o->walk.file[0].listed);
+	how.alone = one ? "tensor" : NULL;
 	how.exec = dump_is_series(&how.hints);
 	int fd = temporary();
 	if (rec_out_open(&out, fd, &form, &e))
 		cli_die("%s", e.msg);
 	write_head(out, how.exec);
-	if (dump_files(out, o->walk.file, o->walk.n, &how, &count, &e))
+	if (from ? dump_src(out, from, o->name, &how, &count, &e)
+		 : dump_files(out, o->walk.file, o->walk.n, &how, &count, &e))
 		cli_die_err(o->name, &e);
+	src_close(from);
 	uint64_t lacks = count.skipped + count.unread + o->walk.skipped;
 	if (lacks && !count.records)
 		exit(STATUS_NONE); /* what is wrong was said */
@@ -242,6 +253,37 @@ fingerprint(struct operand *o)
 	if (src_open_fd(&src, fd, cli_tmpdir(), SRC_PLAIN, &e))
 		cli_die("%s", e.msg);
 	return src;
+}
+
+static struct src *
+fingerprint_files(struct operand *o)
+{
+	char head[PROBE];
+	size_t n = 0;
+	if (o->walk.n == 1 && !o->s->step)
+		n = peek(o->walk.file[0].path, head);
+	return fingerprint(o, NULL, series_step(o, head, n));
+}
+
+/*
+ * A pipe: records, unless it begins like a tensor file or a table. Of a live
+ * stream no more is waited for than a few bytes.
+ */
+static struct src *
+open_special(struct operand *o, struct src *src)
+{
+	char head[PROBE];
+	const struct tensor_format *format;
+	struct err e;
+	size_t n;
+	/* What is wrong with it the reader will say. */
+	if (tensor_format_probe(src, &format, &e) ||
+	    src_read_next(src, 0, head, sizeof head, &n, &e))
+		return src;
+	if (!format && is_records(head, n) && !o->s->step)
+		return src;
+	struct str step = series_step(o, head, n);
+	return format || step.p ? fingerprint(o, src, step) : src;
 }
 
 /* ---- the interface ----------------------------------------------------- */
@@ -317,12 +359,12 @@ operand_part_open(struct operand *o, size_t i)
 	struct src *src;
 	struct err e;
 	if (o->prints)
-		return fingerprint(o);
+		return fingerprint_files(o);
 	const char *path = o->part[i].path;
 	int r = strcmp(path, "-")
 		    ? src_open(&src, path, cli_tmpdir(), 0, &e)
 		    : src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e);
 	if (r)
 		cli_die_err(path, &e);
-	return src;
+	return is_special(path) ? open_special(o, src) : src;
 }
