@@ -6,8 +6,9 @@
  */
 #include "fpdiff.h"
 
-#include <math.h>
 #include <stdlib.h>
+
+#include "stats.h"
 
 /* The code of the manual page. */
 #define REASON_SUSPECT "suspect"
@@ -256,7 +257,7 @@ static int
 conclude(struct learn *l)
 {
 	struct report *r = l->report;
-	double bound = 1 - pow(0.05, 1 / (double)l->used);
+	double bound = stats_clean(l->used, 0.05);
 	size_t suspects = 0;
 	struct outcome o = { .v = { .result = "same",
 				 .status = STATUS_CLEAN,
