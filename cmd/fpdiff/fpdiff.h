@@ -217,6 +217,7 @@ struct report {
 struct diff {
 	enum diff_class class;
 	const struct entry *a, *b; /* one may be NULL */
+	bool at_b;                 /* the place is that of b */
 	const char *role;          /* or NULL */
 	const struct mask_rule *rule;
 	const char *note;
@@ -243,6 +244,7 @@ struct outcome {
 	struct verdict v;
 	/* the divergence that the verdict names */
 	const struct entry *a, *b;
+	bool at_b;       /* its place is that of b */
 	struct str name; /* or only this, of the one tensor that differs */
 	bool prefix_given;
 	uint64_t prefix;

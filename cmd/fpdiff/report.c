@@ -279,7 +279,7 @@ report_diff(struct report *r, const struct diff *d)
 {
 	const struct fp *a = open_entry(r, 0, d->a);
 	const struct fp *b = open_entry(r, 1, d->b);
-	const struct fp *f = a ? a : b;
+	const struct fp *f = a && !d->at_b ? a : b;
 	struct rec_out *o = r->out;
 	const char *why = NULL;
 	if (d->class == DIFF_INCOMPARABLE)
@@ -428,7 +428,7 @@ report_verdict(struct report *r, const struct outcome *o)
 	if (known)
 		rec_put(out, "cause", o->cause);
 	if (a) {
-		put_place(out, a);
+		put_place(out, b && o->at_b ? b : a);
 		rec_str(out, "name", a->name);
 	} else if (o->name.len) {
 		rec_str(out, "name", o->name);
