@@ -32,8 +32,8 @@ TENSOR = tensor tensor_data tensor_formats tensor_gguf tensor_index tensor_npy \
 	tensor_npz tensor_raw tensor_safetensors tensor_table tensor_text
 TORCH = tensor_dcp tensor_torch torch torch_call torch_legacy torch_storage \
 	torch_view torch_walk
-INPUT = bundle csv digest dtype dynamic elf gzip json line pickle pickle_node \
-	slice src walk zip $(TENSOR) $(TORCH)
+INPUT = bundle csv digest dtype dynamic elf foreign gzip json line pickle \
+	pickle_node slice src walk zip $(TENSOR) $(TORCH)
 DOMAIN = align align_lanes dump fingerprint fp mask profile rec rec_out reruns \
 	schema verdict
 API = se_fingerprint se_record se_stream

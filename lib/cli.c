@@ -295,6 +295,35 @@ cli_common(struct cli_common *c, int id, const struct opt_state *s,
 	return false;
 }
 
+bool
+cli_column_odd(const struct cli_common *c, struct str *rest, struct str *name)
+{
+	const struct schema_type *t = schema_find(str_c(c->how.type));
+	while (str_cut(rest, ',', name))
+		if (!memchr(name->p, '.', name->len) && name->len &&
+		    schema_key(t, *name, 0) < 0)
+			return true;
+	return false;
+}
+
+void
+cli_columns(const struct cli_common *c,
+    bool (*also)(void *user, struct str name), void *user)
+{
+	struct str rest = str_c(c->how.columns), name;
+	while (rest.p && cli_column_odd(c, &rest, &name)) {
+		struct buf b = { 0 };
+		const struct schema_type *t = schema_find(str_c(c->how.type));
+		if (also && also(user, name))
+			continue;
+		for (const struct schema_key *k = t->key; k->name; k++)
+			buf_printf(&b, "%s%s", b.len ? " " : "", k->name);
+		cli_usage("option --columns: %s records have no \"%.*s\", "
+			  "but %s",
+		    c->how.type, STR_ARG(name), buf_cstr(&b));
+	}
+}
+
 void
 cli_common_done(struct cli_common *c, const char *type)
 {
@@ -310,6 +339,8 @@ cli_common_done(struct cli_common *c, const char *type)
 	if (!c->how.type)
 		c->how.type = c->quiet ? "verdict" : type;
 	c->how.level = c->quiet;
+	if (!c->labels)
+		cli_columns(c, NULL, NULL);
 }
 
 int64_t

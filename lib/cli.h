@@ -52,6 +52,7 @@ struct cli_common {
 	bool now_given;
 	int64_t now; /* nanoseconds since the epoch */
 	struct policy policy;
+	bool labels; /* records may have keys of the user's: see cli_columns */
 };
 
 /*
@@ -62,6 +63,16 @@ bool cli_common(struct cli_common *c, int id, const struct opt_state *s,
     const char *const *usage, const char *summary);
 /* Checks combinations once all options are read. `type`: the main type. */
 void cli_common_done(struct cli_common *c, const char *type);
+/*
+ * Dies with a usage error if --columns names what no record of the type has.
+ * Names with a dot (x.KEY and the like) are not judged, nor those that `also`
+ * (may be NULL) knows. cli_common_done does it unless c->labels.
+ */
+void cli_columns(const struct cli_common *c,
+    bool (*also)(void *user, struct str name), void *user);
+/* The next name in a list of columns that the type does not have. */
+bool cli_column_odd(
+    const struct cli_common *c, struct str *rest, struct str *name);
 
 /* --now, else SOURCE_DATE_EPOCH, else the clock. */
 int64_t cli_now(const struct cli_common *c);

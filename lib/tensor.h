@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "buf.h"
 #include "dtype.h"
 #include "err.h"
 #include "src.h"
@@ -227,6 +228,20 @@ struct tensor_ahead {
 /* tensor_blocks through such a window, for tensors small enough to gain. */
 int tensor_blocks_ahead(struct tensor *t, struct tensor_ahead *w, void *buf,
     size_t len, tensor_block *block, void *user, struct err *e);
+
+/*
+ * Is this the beginning of a table that says so itself: CSV, TSV or JSON Lines
+ * whose first line names a column `step`? TENSOR_NO_STEP: it looks like a
+ * table, but has none. The first names are appended to `columns`, for a
+ * message. A first line longer than `len` is no table.
+ */
+#define TENSOR_LOOK (32u << 10)
+enum tensor_look {
+	TENSOR_NO_TABLE = 0,
+	TENSOR_SERIES = 1,
+	TENSOR_NO_STEP = 2,
+};
+enum tensor_look tensor_look(const char *text, size_t len, struct buf *columns);
 
 /*
  * Is the directory a distributed checkpoint of PyTorch? 1: yes, open its

@@ -36,6 +36,13 @@ struct settings {
 
 /* ---- operand.c: what the user named ------------------------------------ */
 
+enum operand_kind {
+	OPERAND_RECORDS = 0,
+	OPERAND_TENSORS = 1,
+	OPERAND_TABLE = 2, /* scalars by step */
+	OPERAND_BYTES = 3, /* one file of no known format */
+};
+
 struct operand;
 struct operand *operand_open(const struct settings *s, const char *name);
 void operand_close(struct operand *o);
@@ -45,6 +52,13 @@ const char *operand_part_name(const struct operand *o, size_t i);
 bool operand_part_rank(const struct operand *o, size_t i, uint64_t *rank);
 struct src *operand_part_open(struct operand *o, size_t i);
 uint64_t operand_skipped(const struct operand *o);
+/*
+ * Once parts of both are open: dies unless they can have something in common.
+ * Plain bytes are what is left when nothing else fits, such as records whose
+ * beginning is damaged; beside anything else that is no answer.
+ */
+void
+operand_check_pair(const struct operand *a, const struct operand *b);
 
 /* ---- entry.c: one record --------------------------------------------------
  */
@@ -114,6 +128,8 @@ struct side *side_open(const struct settings *s, int which);
 void side_over(struct side *side, struct str text);
 void side_close(struct side *side);
 const char *side_name(const struct side *side);
+/* Dies unless the two can be compared: see operand_check_pair. */
+void side_check_pair(const struct side *a, const struct side *b);
 /*
  * The next line that is an fp or scalar record; false at the end. Bad lines
  * are reported and counted on the way. Valid until the next call.

@@ -150,6 +150,7 @@ take_run(struct learn *l, const char *first, const char *name)
 	l->nroots = 0;
 	struct side *a = side_open(&l->s, ALIGN_A);
 	struct side *b = side_open(&l->s, ALIGN_B);
+	side_check_pair(a, b);
 	if (!side_is_exec(a) || !side_is_exec(b))
 		cli_die("%s: only the order of execution shows roots",
 		    side_is_exec(a) ? name : first);

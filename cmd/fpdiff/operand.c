@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dump.h"
+#include "foreign.h"
 #include "num.h"
 #include "walk.h"
 
@@ -30,7 +31,8 @@ struct operand {
 	struct walk walk;
 	struct part *part;
 	size_t n;
-	bool prints; /* tensors: one part, made here */
+	bool prints; /* one part, made here */
+	enum operand_kind kind;
 	uint64_t skipped;
 };
 
@@ -57,16 +59,18 @@ peek(const char *path, char *head)
 	return n;
 }
 
-/* An `fp`, `head` or the like, perhaps behind comments. */
+/*
+ * An `fp`, `head` or the like, perhaps behind comments, or behind lines that
+ * were damaged: what is left can still show a difference.
+ */
 static bool
 is_records(const char *head, size_t n)
 {
 	struct str rest = { head, n }, line;
-	while (rest.len && str_cut(&rest, '\n', &line)) {
-		if (line.len && line.p[0] == '#')
-			continue;
-		return rec_probe(line.p, line.len + (rest.p != NULL));
-	}
+	while (rest.len && str_cut(&rest, '\n', &line))
+		if (line.len && line.p[0] != '#' &&
+		    rec_probe(line.p, line.len + (rest.p != NULL)))
+			return true;
 	return false;
 }
 
@@ -142,42 +146,6 @@ list_streams(struct operand *o)
 
 /* ---- fingerprints in place --------------------------------------------- */
 
-/* The separator of a table whose first line has the column, or 0. */
-static bool
-has_column(struct str line, char sep, const char *name)
-{
-	struct str word;
-	size_t n = 0;
-	bool found = false;
-	while (str_cut(&line, sep, &word)) {
-		n++;
-		if (word.len > 1 && word.p[0] == '"')
-			word = (struct str){ word.p + 1, word.len - 2 };
-		if (word.len && word.p[word.len - 1] == '\r')
-			word.len--;
-		found |= str_is(word, name);
-	}
-	return found && n > 1;
-}
-
-/* A loss log: a column, or a key of JSON Lines, that is called step. */
-static bool
-is_series(const char *head, size_t n)
-{
-	static const char name[] = "step";
-	struct str rest = { head, n }, line;
-	if (!rest.len || !str_cut(&rest, '\n', &line) || !rest.p)
-		return false;
-	if (line.len && line.p[0] == '{') {
-		static const char key[] = "\"step\":";
-		for (size_t i = 0; i + sizeof key - 1 <= line.len; i++)
-			if (!memcmp(line.p + i, key, sizeof key - 1))
-				return true;
-		return false;
-	}
-	return has_column(line, ',', name) || has_column(line, '\t', name);
-}
-
 static void
 write_head(struct rec_out *out, bool exec)
 {
@@ -205,21 +173,59 @@ temporary(void)
 	return fd;
 }
 
-/* Is there a series to expect? Else the tensors are a set. */
-static struct str
-series_step(const struct operand *o, const char *head, size_t n)
+/* Only a file can be looked at and still be read. */
+static bool
+beside_records(const struct operand *o)
 {
-	if (o->s->step)
-		return str_c(o->s->step);
-	return is_series(head, n) ? STR_LIT("step") : STR_NULL;
+	char head[PROBE];
+	for (int i = 0; i < 2; i++) {
+		const char *other = o->s->operand[i];
+		if (other != o->name && !is_special(other) &&
+		    is_records(head, peek(other, head)))
+			return true;
+	}
+	return false;
+}
+
+static enum operand_kind
+kind_of(const struct operand *o, const struct tensor_hints *h,
+    const struct dump_count *count)
+{
+	if (dump_is_series(h))
+		return OPERAND_TABLE;
+	bool one = o->walk.n <= 1 && !(o->walk.n && o->walk.file[0].listed);
+	return one && count->plain ? OPERAND_BYTES : OPERAND_TENSORS;
 }
 
 /*
- * The records go to a temporary file: small, and read like any other. Of the
- * files of the operand, or of `from`, which is closed.
+ * A pipe of no known format may have no end, and its bytes alone are what
+ * cmp(1) compares.
+ */
+static void
+check_pipe(const struct operand *o, struct src *pipe, struct tensor_hints *h)
+{
+	const struct tensor_format *f = NULL;
+	unsigned char head[FOREIGN_HEAD];
+	struct err e;
+	size_t n;
+	if (dump_find_step_src(h, pipe, &e))
+		cli_warn("%s: %s", o->name, e.msg);
+	if (src_read_some(pipe, 0, head, sizeof head, &n, &e) ||
+	    tensor_format_probe(pipe, &f, &e) ||
+	    (!f && foreign_check(head, n, &e)))
+		cli_die_err(o->name, &e);
+	if (!f && !h->step.len)
+		cli_die("%s: neither records nor tensors nor a table with a "
+			"column \"step\" (--step COLUMN reads others)",
+		    o->name);
+}
+
+/*
+ * The records go to a temporary file: small, and read like any other. `pipe`
+ * is the operand if it can be read only once, else NULL; it is closed here.
  */
 static struct src *
-fingerprint(struct operand *o, struct src *from, struct str step)
+fingerprint(struct operand *o, struct src *pipe)
 {
 	struct rec_out *out;
 	struct rec_how form = { .form = REC_LINES };
@@ -228,19 +234,27 @@ fingerprint(struct operand *o, struct src *from, struct str step)
 	struct src *src;
 	struct err e;
 	how.hints.dirfd = -1;
-	how.hints.step = step;
-	/* Two files of one tensor each are compared whatever their names. */
-	bool one = from || (o->walk.n == 1 && !o->walk.file[0].listed);
-	how.alone = one ? "tensor" : NULL;
+	how.hints.step = str_c(o->s->step);
+	/*
+	 * Two files of one tensor each are compared whatever their names; beside
+	 * records a file has the name that fpdump gives it.
+	 */
+	bool one = pipe || (o->walk.n == 1 && !o->walk.file[0].listed);
+	how.alone = one && !beside_records(o) ? "tensor" : NULL;
+	if (pipe)
+		check_pipe(o, pipe, &how.hints);
+	else if (dump_find_step(&how.hints, o->walk.file, o->walk.n, &e))
+		cli_warn("%s", e.msg);
 	how.exec = dump_is_series(&how.hints);
 	int fd = temporary();
 	if (rec_out_open(&out, fd, &form, &e))
 		cli_die("%s", e.msg);
 	write_head(out, how.exec);
-	if (from ? dump_src(out, from, o->name, &how, &count, &e)
+	if (pipe ? dump_src(out, pipe, o->name, &how, &count, &e)
 		 : dump_files(out, o->walk.file, o->walk.n, &how, &count, &e))
 		cli_die_err(o->name, &e);
-	src_close(from);
+	src_close(pipe);
+	o->kind = kind_of(o, &how.hints, &count);
 	uint64_t lacks = count.skipped + count.unread + o->walk.skipped;
 	if (lacks && !count.records)
 		exit(STATUS_NONE); /* what is wrong was said */
@@ -255,35 +269,21 @@ fingerprint(struct operand *o, struct src *from, struct str step)
 	return src;
 }
 
-static struct src *
-fingerprint_files(struct operand *o)
+/* Waits no longer than it must: the records may come slowly. */
+static bool
+pipe_has_records(struct src *src)
 {
 	char head[PROBE];
-	size_t n = 0;
-	if (o->walk.n == 1 && !o->s->step)
-		n = peek(o->walk.file[0].path, head);
-	return fingerprint(o, NULL, series_step(o, head, n));
-}
-
-/*
- * A pipe: records, unless it begins like a tensor file or a table. Of a live
- * stream no more is waited for than a few bytes.
- */
-static struct src *
-open_special(struct operand *o, struct src *src)
-{
-	char head[PROBE];
-	const struct tensor_format *format;
-	struct err e;
-	size_t n;
-	/* What is wrong with it the reader will say. */
-	if (tensor_format_probe(src, &format, &e) ||
-	    src_read_next(src, 0, head, sizeof head, &n, &e))
-		return src;
-	if (!format && is_records(head, n) && !o->s->step)
-		return src;
-	struct str step = series_step(o, head, n);
-	return format || step.p ? fingerprint(o, src, step) : src;
+	size_t have = 0, n;
+	do {
+		if (src_read_next(
+			src, have, head + have, sizeof head - have, &n, NULL))
+			return true; /* whose reader says what is wrong */
+		have += n;
+		if (is_records(head, have))
+			return true;
+	} while (n && have < sizeof head);
+	return !have;
 }
 
 /* ---- the interface ----------------------------------------------------- */
@@ -308,7 +308,7 @@ operand_open(const struct settings *s, const char *name)
 	if (!o->walk.n)
 		cli_die("%s: nothing in it", name);
 	o->skipped = o->walk.skipped;
-	if (!s->step && has_records(&o->walk)) {
+	if (has_records(&o->walk)) {
 		list_streams(o);
 		return o;
 	}
@@ -359,12 +359,31 @@ operand_part_open(struct operand *o, size_t i)
 	struct src *src;
 	struct err e;
 	if (o->prints)
-		return fingerprint_files(o);
+		return fingerprint(o, NULL);
 	const char *path = o->part[i].path;
 	int r = strcmp(path, "-")
 		    ? src_open(&src, path, cli_tmpdir(), 0, &e)
 		    : src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e);
 	if (r)
 		cli_die_err(path, &e);
-	return is_special(path) ? open_special(o, src) : src;
+	return o->walk.n || pipe_has_records(src) ? src : fingerprint(o, src);
+}
+
+void
+operand_check_pair(const struct operand *a, const struct operand *b)
+{
+	static const char *const word[] = { "fingerprint records",
+		"tensors", "a table with steps", "plain bytes" };
+	bool tables = a->kind == OPERAND_TABLE || b->kind == OPERAND_TABLE;
+	bool tensors =
+	    a->kind == OPERAND_TENSORS || b->kind == OPERAND_TENSORS;
+	bool bytes = a->kind == OPERAND_BYTES || b->kind == OPERAND_BYTES;
+	if (a->kind == b->kind || !(bytes || (tables && tensors)))
+		return;
+	bool records =
+	    a->kind == OPERAND_RECORDS || b->kind == OPERAND_RECORDS;
+	cli_die("nothing to compare: %s is read as %s, %s as %s%s", a->name,
+	    word[a->kind], b->name, word[b->kind],
+	    records ? "; fpdump -c REF FILE checks a file"
+		    : "; --step COLUMN reads tables");
 }

@@ -328,6 +328,12 @@ side_close(struct side *side)
 	free(side);
 }
 
+void
+side_check_pair(const struct side *a, const struct side *b)
+{
+	operand_check_pair(a->operand, b->operand);
+}
+
 /* ---- at the end -------------------------------------------------------- */
 
 static struct rec_totals

@@ -295,6 +295,8 @@ compare_files(struct check *c, struct dump_count *count)
 		}
 	if (!c->s->noperands)
 		add_named(c, &w);
+	if (dump_find_step(&c->s->dump.hints, w.file, w.n, &e))
+		cli_warn("%s", e.msg);
 	if (bundle_fold(&w, &e) ||
 	    dump_files(c->o, w.file, w.n, &c->s->dump, count, &e))
 		cli_die("%s", e.msg);

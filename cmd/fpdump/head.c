@@ -3,6 +3,7 @@
 #include "fpdump.h"
 
 #include <limits.h>
+#include <string.h>
 #include <unistd.h>
 
 void
@@ -31,5 +32,5 @@ void
 warn_left_out(void *user, const char *file, const struct err *e)
 {
 	(void)user;
-	cli_warn_err(file, e);
+	cli_warn_err(strcmp(file, "-") ? file : "standard input", e);
 }
