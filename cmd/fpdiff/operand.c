@@ -59,21 +59,6 @@ peek(const char *path, char *head)
 	return n;
 }
 
-/*
- * An `fp`, `head` or the like, perhaps behind comments, or behind lines that
- * were damaged: what is left can still show a difference.
- */
-static bool
-is_records(const char *head, size_t n)
-{
-	struct str rest = { head, n }, line;
-	while (rest.len && str_cut(&rest, '\n', &line))
-		if (line.len && line.p[0] != '#' &&
-		    rec_probe(line.p, line.len + (rest.p != NULL)))
-			return true;
-	return false;
-}
-
 static bool
 is_special(const char *name)
 {
@@ -121,7 +106,7 @@ has_records(const struct walk *w)
 {
 	char head[PROBE];
 	for (size_t i = 0; i < w->n && i < LOOK; i++)
-		if (is_records(head, peek(w->file[i].path, head)))
+		if (rec_probe_any(head, peek(w->file[i].path, head)))
 			return true;
 	return false;
 }
@@ -133,7 +118,7 @@ list_streams(struct operand *o)
 	o->part = cli_alloc(o->walk.n + 1, sizeof *o->part);
 	for (size_t i = 0; i < o->walk.n; i++) {
 		const char *path = o->walk.file[i].path;
-		if (!is_records(head, peek(path, head))) {
+		if (!rec_probe_any(head, peek(path, head))) {
 			cli_warn("%s: no record stream, left out", path);
 			o->skipped++;
 			continue;
@@ -181,7 +166,7 @@ beside_records(const struct operand *o)
 	for (int i = 0; i < 2; i++) {
 		const char *other = o->s->operand[i];
 		if (other != o->name && !is_special(other) &&
-		    is_records(head, peek(other, head)))
+		    rec_probe_any(head, peek(other, head)))
 			return true;
 	}
 	return false;
@@ -280,7 +265,7 @@ pipe_has_records(struct src *src)
 			src, have, head + have, sizeof head - have, &n, NULL))
 			return true; /* whose reader says what is wrong */
 		have += n;
-		if (is_records(head, have))
+		if (rec_probe_any(head, have))
 			return true;
 	} while (n && have < sizeof head);
 	return !have;
@@ -384,6 +369,7 @@ operand_check_pair(const struct operand *a, const struct operand *b)
 	    a->kind == OPERAND_RECORDS || b->kind == OPERAND_RECORDS;
 	cli_die("nothing to compare: %s is read as %s, %s as %s%s", a->name,
 	    word[a->kind], b->name, word[b->kind],
-	    records ? "; fpdump -c REF FILE checks a file"
-		    : "; --step COLUMN reads tables");
+	    tables    ? "; --step COLUMN reads tables"
+	    : records ? "; fpdump -c REF FILE checks a file"
+		      : "");
 }

@@ -22,6 +22,7 @@ struct settings {
 	const char *check;  /* -c REF.fp */
 	bool live, records; /* -t live, -t records */
 	bool type_given;    /* --type */
+	bool listed;        /* --files0-from */
 	char **operand;
 	size_t noperands;
 	struct progress *progress;
@@ -75,6 +76,8 @@ void live_dump(struct rec_out *o, const struct settings *s, struct src *src,
 /* ---- records.c: records in, selection out ------------------------------- */
 
 bool records_probe(struct src *src);
+/* The same of a file, whose first lines may be damaged. */
+bool records_probe_file(struct src *src);
 /* Takes over src. Writes the heads and ends of the input as well. */
 void records_copy(struct rec_out *o, const struct settings *s, struct src *src,
     const char *name, struct outcome *out);
@@ -98,6 +101,8 @@ int check_main(struct settings *s);
 /* The head record; `live` adds time and host. */
 void head_write(
     struct rec_out *o, const struct settings *s, const char *order, bool live);
+/* Says which --slice met no tensor; how many. */
+uint64_t slices_unmet(const struct settings *s);
 /* A message about a file or operand, for dump_how.left_out. */
 void warn_left_out(void *user, const char *file, const struct err *e);
 

@@ -1,4 +1,4 @@
-/* The head of what fpdump writes. */
+/* The head of what fpdump writes, and its messages. */
 #define _GNU_SOURCE /* gethostname */
 #include "fpdump.h"
 
@@ -26,6 +26,21 @@ head_write(
 			rec_put(o, "host", host);
 	}
 	rec_end(o);
+}
+
+uint64_t
+slices_unmet(const struct settings *s)
+{
+	const struct fingerprint_how *p = &s->dump.print;
+	uint64_t n = 0;
+	for (size_t i = 0; i < p->nslices; i++) {
+		if (p->slice_met[i])
+			continue;
+		cli_warn("--slice %.*s: there is no tensor of that name",
+		    STR_ARG(p->slice[i].name));
+		n++;
+	}
+	return n;
 }
 
 void

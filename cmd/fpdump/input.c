@@ -40,7 +40,7 @@ is_records(const struct settings *s)
 	if (s->dump.hints.format || stat(path, &st) || !S_ISREG(st.st_mode) ||
 	    src_open(&src, path, cli_tmpdir(), 0, NULL))
 		return false;
-	bool yes = records_probe(src);
+	bool yes = records_probe_file(src);
 	src_close(src);
 	return yes;
 }
@@ -90,6 +90,10 @@ look_at_files(struct settings *s, struct input *in, struct outcome *out)
 			cli_warn_err(s->operand[i], &e);
 			out->unread++;
 		}
+	if (!w->n && !w->skipped && !out->unread) {
+		cli_warn("%s: nothing in it", s->operand[0]);
+		out->unread++;
+	}
 	if (bundle_fold(w, &e))
 		cli_die("%s", e.msg);
 	out->count.skipped += w->skipped;
@@ -166,6 +170,23 @@ copy_operand(struct rec_out *o, const struct settings *s, const char *path,
 	out->unread++;
 }
 
+/* What only reading the data can say is not to be had of records. */
+static void
+check_no_data_options(const struct settings *s)
+{
+	const struct digest_how *g = &s->dump.print.digest;
+	const char *name = s->dump.print.nslices ? "slice"
+			   : g->mix64		 ? "hash"
+			   : g->unit		 ? "shardsum"
+			   : g->rows		 ? "rows"
+			   : g->tiles		 ? "tiles"
+			   : g->stats		 ? "stats"
+			   : g->canon		 ? "canon"
+						 : NULL;
+	if (name)
+		cli_usage("--%s needs the data, the input is records", name);
+}
+
 static void
 copy_records(struct rec_out *o, const struct settings *s, struct input *in,
     struct outcome *out)
@@ -184,6 +205,7 @@ input_dump(struct rec_out *o, const struct settings *s, struct input *in,
 {
 	struct err e;
 	if (in->kind == INPUT_RECORDS) {
+		check_no_data_options(s);
 		copy_records(o, s, in, out);
 		return;
 	}

@@ -231,6 +231,8 @@ add_list(struct settings *s, const char *path)
 {
 	size_t n;
 	char **names = cli_names(path, &n);
+	if (!n)
+		cli_die("%s: no names in it", path);
 	for (size_t i = 0; i < n; i++)
 		add_operand(s, names[i]);
 	cli_names_free(names, n);
@@ -365,20 +367,6 @@ settings_free(struct settings *s)
 
 /* ---- what came of it -------------------------------------------------- */
 
-/* Padding that was to be left out of a tensor nobody saw. */
-static void
-report_slices(const struct settings *s, struct outcome *out)
-{
-	const struct fingerprint_how *p = &s->dump.print;
-	for (size_t i = 0; i < p->nslices; i++) {
-		if (p->slice_met[i])
-			continue;
-		cli_warn("--slice %.*s: there is no tensor of that name",
-		    STR_ARG(p->slice[i].name));
-		out->count.skipped++;
-	}
-}
-
 /* Was something asked for that is not there? */
 static bool
 selects_nothing(const struct settings *s, const struct outcome *out)
@@ -501,7 +489,7 @@ run(struct settings *s)
 	progress_stop(s->progress);
 	bool records = in.kind == INPUT_RECORDS;
 	if (!records)
-		report_slices(s, &out);
+		out.count.skipped += slices_unmet(s);
 	report_scalars(s, &out);
 	bool nothing = selects_nothing(s, &out) || lacks_columns(s, &out);
 	int status = nothing ? STATUS_NONE : status_of(s, &out);

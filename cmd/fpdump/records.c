@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE = 64, ENOUGH = 16 };
+enum {
+	PROBE = 64,
+	PROBE_FILE = 4096,
+	ENOUGH = 16,
+	SHOWN = 20, /* bad lines; all are counted */
+};
 
 /* What the ends of an input said, for the ends of the selection. */
 struct ends {
@@ -32,6 +37,15 @@ records_probe(struct src *src)
 			return false;
 	} while (n && have < ENOUGH);
 	return rec_probe(head, have);
+}
+
+bool
+records_probe_file(struct src *src)
+{
+	char head[PROBE_FILE];
+	size_t n;
+	return !src_read_some(src, 0, head, sizeof head, &n, NULL) &&
+	       rec_probe_any(head, n);
 }
 
 static int
@@ -176,7 +190,7 @@ records_copy(struct rec_out *o, const struct settings *s, struct src *src,
 		int err = got < 0 ? got : take(o, s, &r, &ends, out, &e);
 		if (err && got > 0)
 			rec_in_bad(in);
-		if (err)
+		if (err && rec_in_totals(in)->bad <= SHOWN)
 			cli_warn_err(name, &e);
 		if (got == SE_EUNSUP || got == SE_ENOMEM) {
 			out->filtered = true;
