@@ -71,8 +71,8 @@ void cli_common_done(struct cli_common *c, const char *type);
 void cli_columns(const struct cli_common *c,
     bool (*also)(void *user, struct str name), void *user);
 /* The next name in a list of columns that the type does not have. */
-bool cli_column_odd(
-    const struct cli_common *c, struct str *rest, struct str *name);
+bool
+cli_column_odd(const struct cli_common *c, struct str *rest, struct str *name);
 
 /* --now, else SOURCE_DATE_EPOCH, else the clock. */
 int64_t cli_now(const struct cli_common *c);
@@ -111,8 +111,9 @@ int cli_said(void);
 /*
  * Metrics for node-exporter's textfile collector, written atomically. To be
  * called on every way out of main; cli_die and cli_usage do it themselves
- * (`*c` must still be there). `job` may be NULL. If it cannot write it says so
- * and the status stays what it was.
+ * (`*c` must still be there). `job` NULL: the name of the file, without
+ * directory and .prom, so that it is the same when the command fails. If it
+ * cannot write it says so and the status stays what it was.
  */
 void cli_prom(const struct cli_common *c, const char *job, const char *result,
     const char *reason, int status, uint64_t skipped);

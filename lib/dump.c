@@ -857,7 +857,8 @@ dump_find_step_src(
 	    is_hinted(hints) ? TENSOR_NO_TABLE : look(src, &columns);
 	if (found == TENSOR_SERIES)
 		hints->step = STR_LIT("step");
-	bool noted = found == TENSOR_NO_STEP && note_table(note, found, &columns);
+	bool noted =
+	    found == TENSOR_NO_STEP && note_table(note, found, &columns);
 	buf_free(&columns);
 	return noted;
 }
@@ -867,7 +868,8 @@ dump_find_step(struct tensor_hints *hints, const struct walk_file *file,
     size_t n, struct err *note)
 {
 	bool noted = false;
-	for (size_t i = 0; !is_hinted(hints) && !noted && i < n && i < LOOKS; i++) {
+	for (size_t i = 0; !is_hinted(hints) && !noted && i < n && i < LOOKS;
+	     i++) {
 		struct src *src;
 		struct stat st;
 		/* What lies in a directory was not named; of a FIFO a look

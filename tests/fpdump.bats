@@ -634,10 +634,10 @@ digest() {
 @test "fpdump writes metrics, also when it fails" {
 	printf x >x
 	run -0 fpdump --now 5 --prom m.prom x
-	grep -q '^straightedge_status{tool="fpdump",job=""} 0$' m.prom
+	grep -q '^straightedge_status{tool="fpdump",job="m"} 0$' m.prom
 	run -2 fpdump --now 5 --prom m.prom none
-	grep -q '^straightedge_status{tool="fpdump",job=""} 2$' m.prom
-	grep -q '^straightedge_skipped_total{tool="fpdump",job=""} 1$' m.prom
+	grep -q '^straightedge_status{tool="fpdump",job="m"} 2$' m.prom
+	grep -q '^straightedge_skipped_total{tool="fpdump",job="m"} 1$' m.prom
 }
 
 @test "fpdump prints its state when it gets SIGUSR1, also while it waits" {

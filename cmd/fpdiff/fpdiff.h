@@ -57,8 +57,7 @@ uint64_t operand_skipped(const struct operand *o);
  * Plain bytes are what is left when nothing else fits, such as records whose
  * beginning is damaged; beside anything else that is no answer.
  */
-void
-operand_check_pair(const struct operand *a, const struct operand *b);
+void operand_check_pair(const struct operand *a, const struct operand *b);
 
 /* ---- entry.c: one record --------------------------------------------------
  */

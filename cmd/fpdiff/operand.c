@@ -221,8 +221,8 @@ fingerprint(struct operand *o, struct src *pipe)
 	how.hints.dirfd = -1;
 	how.hints.step = str_c(o->s->step);
 	/*
-	 * Two files of one tensor each are compared whatever their names; beside
-	 * records a file has the name that fpdump gives it.
+	 * Two files of one tensor each are compared whatever their names;
+	 * beside records a file has the name that fpdump gives it.
 	 */
 	bool one = pipe || (o->walk.n == 1 && !o->walk.file[0].listed);
 	how.alone = one && !beside_records(o) ? "tensor" : NULL;
@@ -357,16 +357,14 @@ operand_part_open(struct operand *o, size_t i)
 void
 operand_check_pair(const struct operand *a, const struct operand *b)
 {
-	static const char *const word[] = { "fingerprint records",
-		"tensors", "a table with steps", "plain bytes" };
+	static const char *const word[] = { "fingerprint records", "tensors",
+		"a table with steps", "plain bytes" };
 	bool tables = a->kind == OPERAND_TABLE || b->kind == OPERAND_TABLE;
-	bool tensors =
-	    a->kind == OPERAND_TENSORS || b->kind == OPERAND_TENSORS;
+	bool tensors = a->kind == OPERAND_TENSORS || b->kind == OPERAND_TENSORS;
 	bool bytes = a->kind == OPERAND_BYTES || b->kind == OPERAND_BYTES;
 	if (a->kind == b->kind || !(bytes || (tables && tensors)))
 		return;
-	bool records =
-	    a->kind == OPERAND_RECORDS || b->kind == OPERAND_RECORDS;
+	bool records = a->kind == OPERAND_RECORDS || b->kind == OPERAND_RECORDS;
 	cli_die("nothing to compare: %s is read as %s, %s as %s%s", a->name,
 	    word[a->kind], b->name, word[b->kind],
 	    tables    ? "; --step COLUMN reads tables"

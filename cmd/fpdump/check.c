@@ -116,8 +116,8 @@ read_ref(struct check *c)
 			cli_warn_err(path, &e);
 	}
 	if (rec_in_totals(in)->bad > SHOWN)
-		cli_warn("%s: %" PRIu64 " bad lines", path,
-		    rec_in_totals(in)->bad);
+		cli_warn(
+		    "%s: %" PRIu64 " bad lines", path, rec_in_totals(in)->bad);
 	damage_add(&c->damage, rec_in_totals(in));
 	rec_in_close(in);
 }

@@ -57,8 +57,7 @@ struct input {
 };
 
 /* Finds out, and sets what follows from it for dump: step, exec. */
-void
-input_look(struct settings *s, struct input *in, struct outcome *out);
+void input_look(struct settings *s, struct input *in, struct outcome *out);
 /* Head and records; of INPUT_RECORDS the ends as well. */
 void input_dump(struct rec_out *o, const struct settings *s, struct input *in,
     struct outcome *out);

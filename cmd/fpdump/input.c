@@ -23,8 +23,8 @@ static bool
 is_pipe(const char *path)
 {
 	struct stat st;
-	return is_stdin(path) ||
-	       (!stat(path, &st) && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode));
+	return is_stdin(path) || (!stat(path, &st) && !S_ISREG(st.st_mode) &&
+				     !S_ISDIR(st.st_mode));
 }
 
 /* Is the first operand a record stream? Then all have to be. */
@@ -50,8 +50,8 @@ is_records(const struct settings *s)
  * Live streams are read from standard input only.
  */
 static void
-look_at_pipe(struct settings *s, const char *name, struct input *in,
-    struct outcome *out)
+look_at_pipe(
+    struct settings *s, const char *name, struct input *in, struct outcome *out)
 {
 	bool std = is_stdin(name);
 	const char *path = std ? "standard input" : name;
@@ -120,8 +120,7 @@ input_look(struct settings *s, struct input *in, struct outcome *out)
 		cli_usage("standard input stands alone, not among files");
 	else
 		look_at_files(s, in, out);
-	s->dump.exec =
-	    in->kind == INPUT_LIVE || dump_is_series(&s->dump.hints);
+	s->dump.exec = in->kind == INPUT_LIVE || dump_is_series(&s->dump.hints);
 }
 
 void
@@ -176,12 +175,12 @@ check_no_data_options(const struct settings *s)
 {
 	const struct digest_how *g = &s->dump.print.digest;
 	const char *name = s->dump.print.nslices ? "slice"
-			   : g->mix64		 ? "hash"
-			   : g->unit		 ? "shardsum"
-			   : g->rows		 ? "rows"
-			   : g->tiles		 ? "tiles"
-			   : g->stats		 ? "stats"
-			   : g->canon		 ? "canon"
+			   : g->mix64            ? "hash"
+			   : g->unit             ? "shardsum"
+			   : g->rows             ? "rows"
+			   : g->tiles            ? "tiles"
+			   : g->stats            ? "stats"
+			   : g->canon            ? "canon"
 						 : NULL;
 	if (name)
 		cli_usage("--%s needs the data, the input is records", name);

@@ -405,13 +405,14 @@ is_label(void *user, struct str name)
 	return false;
 }
 
-/* Tables have one type, and what a user wants to see of a table is its cells. */
+/* Tables have one type, and what a user wants to see of a table is its cells.
+ */
 static void
 choose_columns(struct settings *s, const struct input *in)
 {
-	bool scalars = in->kind == INPUT_HOST ||
-		       (in->kind != INPUT_RECORDS &&
-			   dump_is_series(&s->dump.hints));
+	bool scalars =
+	    in->kind == INPUT_HOST ||
+	    (in->kind != INPUT_RECORDS && dump_is_series(&s->dump.hints));
 	if (scalars && !s->type_given && !s->common.quiet)
 		s->common.how.type = "scalar";
 	/* Records that are read may have labels: seen when they are. */
