@@ -17,11 +17,11 @@
 #include "tensor.h"
 
 enum {
-	STAGE = 1 << 20,    /* what is read before it is turned */
-	TILE = 128,         /* bytes of a tile's row: two cache lines */
-	GAP = 4 << 10,      /* reading over so much is cheaper than a call */
-	RUN_GOOD = 16 << 10, /* runs longer than this gain little */
-	RUN_POOR = 128,     /* shorter than this is worth more memory */
+	STAGE = 1 << 20,     /* what is read before it is turned */
+	TILE = 128,          /* bytes of a tile's row: two cache lines */
+	GAP = 4 << 10,       /* reading over so much is cheaper than a call */
+	RUN_GOOD = 16 << 10, /* longer runs gain little */
+	RUN_POOR = 128,      /* shorter than this is worth more memory */
 	HUGE_PAGE = 2 << 20,
 	PANEL_MAX = 16 << 20,
 	PANEL_MAX_POOR = 64 << 20,
@@ -277,12 +277,12 @@ turn_tile(const unsigned char *from, size_t xstep, size_t ystep, size_t nx,
 			/* A constant count is unrolled. */
 			if (n == SIDE)
 				for (size_t i = 0; i < SIDE; i++)
-					memcpy(q + i * TILE, p + i * xstep,
-					    size);
+					memcpy(
+					    q + i * TILE, p + i * xstep, size);
 			else
 				for (size_t i = 0; i < n; i++)
-					memcpy(q + i * TILE, p + i * xstep,
-					    size);
+					memcpy(
+					    q + i * TILE, p + i * xstep, size);
 		}
 		for (size_t i = 0; i < n; i++)
 			memcpy(
