@@ -14,6 +14,7 @@
 #include "esc.h"
 #include "foreign.h"
 #include "map.h"
+#include "sort.h"
 
 /* Work that a thread takes at a time. */
 enum {
@@ -322,7 +323,7 @@ job_open(struct job *j, const struct dump_how *how, struct arena *a)
 	j->stream = !r && tensor_is_stream(&j->set);
 	j->serial = !src_is_seekable(j->src);
 	if (j->serial && j->set.n)
-		qsort(j->set.t, j->set.n, sizeof *j->set.t, by_offset);
+		sort_array(j->set.t, j->set.n, sizeof *j->set.t, by_offset);
 	if (name_entries(j, how, a))
 		return SE_ENOMEM;
 	j->result = calloc(j->set.n ? j->set.n : 1, sizeof *j->result);
@@ -677,30 +678,57 @@ by_name(const void *a, const void *b)
 	return c ? c : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-static int
-write_sorted(struct writer *w, const struct pool *p, struct err *e)
+/* Many files are in order already: then nothing need be held to sort it. */
+static bool
+in_order(const struct pool *p)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < p->njobs; i++)
-		n += p->job[i].stream ? 0 : p->job[i].set.n;
-	struct item *item = malloc((n ? n : 1) * sizeof *item);
-	if (!item)
-		return err_mem(e);
-	n = 0;
-	bool sorted = true;
+	struct item last = { .name = STR_NULL };
+	bool first = true;
 	for (size_t i = 0; i < p->njobs; i++) {
 		const struct job *j = &p->job[i];
 		for (size_t k = 0; !j->stream && k < j->set.n; k++) {
-			item[n] = (struct item){ j->set.t[k].name, (uint32_t)i,
+			struct item one = { j->set.t[k].name, (uint32_t)i,
 				(uint32_t)k };
-			sorted = sorted &&
-				 (!n || by_name(&item[n - 1], &item[n]) < 0);
-			n++;
+			if (!first && by_name(&last, &one) > 0)
+				return false;
+			last = one;
+			first = false;
 		}
 	}
-	/* Many files are in order already. */
-	if (!sorted)
-		qsort(item, n, sizeof *item, by_name);
+	return true;
+}
+
+static int
+write_as_is(struct writer *w, const struct pool *p, struct err *e)
+{
+	int r = 0;
+	for (size_t i = 0; i < p->njobs; i++) {
+		const struct job *j = &p->job[i];
+		for (size_t k = 0; !r && !j->stream && k < j->set.n; k++)
+			r = write_entry(w, j, k, e);
+	}
+	return r;
+}
+
+static int
+write_sorted(struct writer *w, const struct pool *p, struct err *e)
+{
+	if (in_order(p))
+		return write_as_is(w, p, e);
+	size_t n = 0;
+	for (size_t i = 0; i < p->njobs; i++)
+		n += p->job[i].stream ? 0 : p->job[i].set.n;
+	struct item *item = malloc(n * sizeof *item);
+	if (!item)
+		return err_mem(e);
+	n = 0;
+	for (size_t i = 0; i < p->njobs; i++) {
+		const struct job *j = &p->job[i];
+		for (size_t k = 0; !j->stream && k < j->set.n; k++)
+			item[n++] = (struct item){ j->set.t[k].name,
+				(uint32_t)i, (uint32_t)k };
+	}
+	sort_array(item, n, sizeof *item, by_name);
 	int r = 0;
 	for (size_t i = 0; !r && i < n; i++)
 		r = write_entry(w, &p->job[item[i].job], item[i].entry, e);

@@ -24,9 +24,9 @@ u128_put(struct buf *b, struct u128 v)
 {
 	static const char hex[] = "0123456789abcdef";
 	char text[HASH_HEX];
-	for (int i = 0; i < 16; i++) {
-		text[i] = hex[v.hi >> (60 - 4 * i) & 15];
-		text[16 + i] = hex[v.lo >> (60 - 4 * i) & 15];
+	for (int i = 15; i >= 0; i--, v.hi >>= 4, v.lo >>= 4) {
+		text[i] = hex[v.hi & 15];
+		text[16 + i] = hex[v.lo & 15];
 	}
 	buf_add(b, text, sizeof text);
 }

@@ -2,12 +2,13 @@
 #include "schema.h"
 
 // clang-format off
-#define T(k) { k, KEY_TEXT, 0 }
-#define I(k) { k, KEY_INT, 0 }
-#define F(k) { k, KEY_FLOAT, 0 }
-#define TM(k) { k, KEY_TIME, 0 }
-#define H(k) { k, KEY_HASH, 0 }
-#define REQ(k, kind) { k, kind, 1 }
+#define KEY(k, kind, required) { k, sizeof k - 1, kind, required }
+#define T(k) KEY(k, KEY_TEXT, 0)
+#define I(k) KEY(k, KEY_INT, 0)
+#define F(k) KEY(k, KEY_FLOAT, 0)
+#define TM(k) KEY(k, KEY_TIME, 0)
+#define H(k) KEY(k, KEY_HASH, 0)
+#define REQ(k, kind) KEY(k, kind, 1)
 #define END { 0 }
 
 /* What places a record: fp, scalar and diff share it. */
@@ -333,14 +334,22 @@ schema_is_typed(struct str type)
 	return false;
 }
 
+static bool
+is_key(const struct schema_key *k, struct str key)
+{
+	return key.len == k->len && key.len && *key.p == *k->name &&
+	       !memcmp(key.p, k->name, key.len);
+}
+
 int
 schema_key(const struct schema_type *t, struct str key, int from)
 {
-	for (int i = from; t->key[i].name; i++)
-		if (str_is(key, t->key[i].name))
-			return i;
+	/* Writers keep the order: mostly it is the next one or close to it. */
+	for (const struct schema_key *k = t->key + from; k->name; k++)
+		if (is_key(k, key))
+			return (int)(k - t->key);
 	for (int i = 0; i < from; i++)
-		if (str_is(key, t->key[i].name))
+		if (is_key(&t->key[i], key))
 			return i;
 	return -1;
 }

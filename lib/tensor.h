@@ -63,14 +63,14 @@ enum tensor_flag {
 	TENSOR_LEFT_OUT = 256,
 };
 
+/* A million of them may be there at once: kept small. */
 struct tensor {
 	struct str name; /* raw: escape before printing; "": the file's */
 	unsigned flags;
 	/* tensors */
-	const struct dtype *dtype;
 	unsigned ndim;
+	const struct dtype *dtype;
 	const uint64_t *shape; /* outermost first */
-	const int64_t *stride; /* in elements; NULL: C order */
 	struct src *src;       /* where the data is, owned by the set */
 	uint64_t off;          /* of the first element, in bytes */
 	/*
@@ -80,14 +80,23 @@ struct tensor {
 	uint64_t limit;
 	struct str storage; /* key shared by views of one storage, or "" */
 	struct str file;    /* beside the source, that has the data, or "" */
-	const uint64_t *global; /* TENSOR_CHUNK: shape of the whole */
-	const uint64_t *offset; /* TENSOR_CHUNK: where this part starts */
-	int (*read)(const struct tensor *t, uint64_t off, void *to, size_t len,
-	    struct err *e); /* NULL: stored plain in src */
-	void *priv;         /* for read */
-	/* scalars */
-	struct str vtype, value; /* "f64" "0.1"; text as the format has it */
-	struct str step;         /* tables: text of the step's cell, or "" */
+	union {
+		struct {                       /* tensors */
+			const int64_t *stride; /* in elements; NULL: C order */
+			/* TENSOR_CHUNK: shape of the whole, where this starts
+			 */
+			const uint64_t *global, *offset;
+			/* NULL: stored plain in src; priv is its own */
+			int (*read)(const struct tensor *t, uint64_t off,
+			    void *to, size_t len, struct err *e);
+			void *priv;
+		};
+		struct { /* TENSOR_SCALAR, TENSOR_LEFT_OUT */
+			/* "f64" "0.1": text as the format has it */
+			struct str vtype, value;
+			struct str step; /* tables: the step's cell, or "" */
+		};
+	};
 	/* filled by tensor_open */
 	uint64_t count, bytes; /* elements; canonical bytes */
 };

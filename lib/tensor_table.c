@@ -13,6 +13,7 @@
 #include "line.h"
 #include "map.h"
 #include "num.h"
+#include "sort.h"
 #include "tensor_formats.h"
 
 enum {
@@ -106,8 +107,7 @@ end_row(struct tensor_set *set, size_t first, struct str step, struct err *e)
 {
 	for (size_t i = first; i < set->n; i++)
 		set->t[i].step = step;
-	if (set->n - first > 1)
-		qsort(set->t + first, set->n - first, sizeof *set->t, by_name);
+	sort_array(set->t + first, set->n - first, sizeof *set->t, by_name);
 	for (size_t i = first + 1; i < set->n; i++)
 		if (str_same(set->t[i - 1].name, set->t[i].name)) {
 			err_set(e, SE_EFORMAT,

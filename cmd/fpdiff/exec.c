@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "num.h"
+#include "sort.h"
 
 enum { PREFIXES = 4 }; /* prefix records printed without -v */
 
@@ -348,8 +349,9 @@ conclude(struct exec *x)
 {
 	struct lane **sorted = cli_alloc(x->nlanes + 1, sizeof *sorted);
 	bool ordered = !x->judged.order_broken;
-	memcpy(sorted, x->lane, x->nlanes * sizeof *sorted);
-	qsort(sorted, x->nlanes, sizeof *sorted, by_step);
+	for (size_t i = 0; i < x->nlanes; i++)
+		sorted[i] = x->lane[i];
+	sort_array(sorted, x->nlanes, sizeof *sorted, by_step);
 	if (ordered)
 		print_lanes(x, sorted);
 	else

@@ -8,6 +8,7 @@
 
 #include <stdlib.h>
 
+#include "sort.h"
 #include "stats.h"
 
 /* The code of the manual page. */
@@ -263,7 +264,7 @@ conclude(struct learn *l)
 	struct outcome o = { .v = { .result = "same",
 				 .status = STATUS_CLEAN,
 				 .damage = l->damage } };
-	qsort(l->list, l->n, sizeof *l->list, by_name);
+	sort_array(l->list, l->n, sizeof *l->list, by_name);
 	for (size_t i = 0; i < l->n; i++) {
 		suspects += is_suspect(l, &l->list[i]);
 		if (!is_suspect(l, &l->list[i]))

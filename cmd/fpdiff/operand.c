@@ -12,6 +12,7 @@
 #include "dump.h"
 #include "foreign.h"
 #include "num.h"
+#include "sort.h"
 #include "walk.h"
 
 enum {
@@ -126,7 +127,7 @@ list_streams(struct operand *o)
 		o->part[o->n] = (struct part){ .path = path };
 		find_rank(&o->part[o->n++]);
 	}
-	qsort(o->part, o->n, sizeof *o->part, by_rank);
+	sort_array(o->part, o->n, sizeof *o->part, by_rank);
 }
 
 /* ---- fingerprints in place --------------------------------------------- */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "num.h"
+#include "sort.h"
 
 /* Put back in memory up to this size. */
 #define SORT_MAX (UINT64_C(1) << 30)
@@ -100,7 +101,7 @@ reorder(struct str text, struct buf *out, bool *lost)
 	/* Without the last newline the last line is cut: leave that alone. */
 	exec = exec && text.len && text.p[text.len - 1] == '\n';
 	if (exec) {
-		qsort(line, n, sizeof *line, by_sequence);
+		sort_array(line, n, sizeof *line, by_sequence);
 		*lost = steps_fall(line, n);
 		for (size_t i = 0; i < n; i++) {
 			buf_str(out, line[i].text);

@@ -1,6 +1,7 @@
 /* One incident, judged: see judge.h and rcacompose(1). */
 #include "judge.h"
 #include "reasons.h"
+#include "sort.h"
 
 #include <stdlib.h>
 
@@ -721,7 +722,7 @@ judge_sort(struct judgement *j, const struct finding **out)
 	}
 	if (!n)
 		return;
-	qsort(n, j->n, sizeof *n, by_rank);
+	sort_array(n, j->n, sizeof *n, by_rank);
 	for (size_t i = 0; i < j->n; i++)
 		out[i] = n[i].x;
 }

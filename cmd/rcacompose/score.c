@@ -9,6 +9,7 @@
 
 #include "explain.h"
 #include "num.h"
+#include "sort.h"
 #include "stats.h"
 #include "verbs.h"
 #include "reasons.h"
@@ -420,7 +421,7 @@ list(const char *dir, size_t *n)
 	}
 	closedir(d);
 	if (*n)
-		qsort(names, *n, sizeof *names, by_name);
+		sort_array(names, *n, sizeof *names, by_name);
 	return names ? names : cli_alloc(1, sizeof *names);
 }
 
@@ -581,7 +582,7 @@ put_side(struct rec_out *o, struct side *s)
 	put_rate(o, "selective-risk", wrong, n - unknown, NULL, NULL);
 	put_rate(o, "generalised-risk", wrong, n, NULL, NULL);
 	put_rate(o, "unknown", unknown, n, NULL, NULL);
-	qsort(s->reason, s->nreasons, sizeof *s->reason, by_count);
+	sort_array(s->reason, s->nreasons, sizeof *s->reason, by_count);
 	for (size_t i = 0; i < s->nreasons; i++)
 		put_rate(o, "unknown-reason", s->reason[i].n, n, "reason",
 		    s->reason[i].name);
@@ -752,7 +753,7 @@ static void
 put_log_rows(struct score *sc, struct log *l, int which, const char *name,
     const char *key)
 {
-	qsort(l->row[which], l->n[which], sizeof **l->row, by_count);
+	sort_array(l->row[which], l->n[which], sizeof **l->row, by_count);
 	for (size_t i = 0; i < l->n[which]; i++)
 		put_rate(sc->out, name, l->row[which][i].n, l->verdicts, key,
 		    l->row[which][i].name);

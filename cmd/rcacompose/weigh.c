@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "reasons.h"
+#include "sort.h"
 
 /* The time that one line speaks of. `b` is INT64_MAX while it goes on. */
 struct span {
@@ -309,7 +310,7 @@ worst_fault(struct weigher *w, size_t n, const struct window *v, size_t *which)
 {
 	enum age best = AGE_PAST;
 	int64_t lead = w->facts->stack->lead;
-	qsort(w->span, n, sizeof *w->span, by_onset);
+	sort_array(w->span, n, sizeof *w->span, by_onset);
 	*which = 0;
 	for (size_t i = 0; i < n;) {
 		int64_t a = w->span[i].a, b = w->span[i].b;
@@ -398,7 +399,7 @@ was_alive(struct weigher *w, size_t agent, int32_t root, const struct window *v)
 			push_span(w, n++, (struct span){ a, h->until, 0, 0 });
 	}
 	if (n) /* else there is no array to give to qsort */
-		qsort(w->span, n, sizeof *w->span, by_onset);
+		sort_array(w->span, n, sizeof *w->span, by_onset);
 	int64_t covered = v->start;
 	for (size_t i = 0; i < n && w->span[i].a <= covered; i++)
 		if (w->span[i].b > covered)
