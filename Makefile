@@ -27,7 +27,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 # The layers of lib/, lowest first. A file includes headers of its own layer
 # or a lower one; tests/layers.sh checks it from these lists.
-BASE = arena buf cur err esc glob hash map num select signflip stats str
+BASE = arena buf cur err esc glob hash hash_wide map num select signflip stats str
 TENSOR = tensor tensor_data tensor_formats tensor_gguf tensor_index tensor_npy \
 	tensor_npz tensor_raw tensor_safetensors tensor_table tensor_text
 TORCH = tensor_dcp tensor_torch torch torch_call torch_legacy torch_storage \
