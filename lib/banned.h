@@ -13,9 +13,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "sort.h" /* the one place that calls qsort */
+
 #undef alloca /* a macro where more than POSIX is asked for */
 #pragma GCC poison strcpy strcat strncat sprintf vsprintf gets strtok
 #pragma GCC poison atoi atol atoll atof alloca asctime ctime tmpnam mktemp
-#pragma GCC poison setlocale
+#pragma GCC poison setlocale qsort
 
 #endif

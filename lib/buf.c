@@ -7,12 +7,10 @@
 #include <stdlib.h>
 
 char *
-buf_room(struct buf *b, size_t n)
+buf_grow(struct buf *b, size_t n)
 {
 	if (b->failed)
 		return NULL;
-	if (b->p && n <= b->cap - b->len)
-		return b->p + b->len;
 	size_t cap = b->cap ? b->cap : 256;
 	while (cap - b->len < n) {
 		if (cap > SIZE_MAX / 4) {
@@ -29,28 +27,6 @@ buf_room(struct buf *b, size_t n)
 	b->p = p;
 	b->cap = cap;
 	return p + b->len;
-}
-
-void
-buf_add(struct buf *b, const void *p, size_t n)
-{
-	char *to = buf_room(b, n);
-	if (!to || !n)
-		return;
-	memcpy(to, p, n);
-	b->len += n;
-}
-
-void
-buf_str(struct buf *b, struct str s)
-{
-	buf_add(b, s.p, s.len);
-}
-
-void
-buf_puts(struct buf *b, const char *s)
-{
-	buf_add(b, s, strlen(s));
 }
 
 void

@@ -17,11 +17,40 @@ struct buf {
 	bool failed;
 };
 
+/* Makes room for n more bytes; NULL: no memory. */
+char *buf_grow(struct buf *b, size_t n);
+
 /* Room for n more bytes at b->p + b->len, or NULL. Does not change len. */
-char *buf_room(struct buf *b, size_t n);
-void buf_add(struct buf *b, const void *p, size_t n);
-void buf_str(struct buf *b, struct str s);
-void buf_puts(struct buf *b, const char *s);
+static inline char *
+buf_room(struct buf *b, size_t n)
+{
+	if (b->p && !b->failed && n <= b->cap - b->len)
+		return b->p + b->len;
+	return buf_grow(b, n);
+}
+
+static inline void
+buf_add(struct buf *b, const void *p, size_t n)
+{
+	char *to = buf_room(b, n);
+	if (!to || !n)
+		return;
+	memcpy(to, p, n);
+	b->len += n;
+}
+
+static inline void
+buf_str(struct buf *b, struct str s)
+{
+	buf_add(b, s.p, s.len);
+}
+
+static inline void
+buf_puts(struct buf *b, const char *s)
+{
+	buf_add(b, s, strlen(s));
+}
+
 void buf_printf(struct buf *b, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void buf_free(struct buf *b);

@@ -295,6 +295,35 @@ cli_common(struct cli_common *c, int id, const struct opt_state *s,
 	return false;
 }
 
+bool
+cli_column_odd(const struct cli_common *c, struct str *rest, struct str *name)
+{
+	const struct schema_type *t = schema_find(str_c(c->how.type));
+	while (str_cut(rest, ',', name))
+		if (!memchr(name->p, '.', name->len) && name->len &&
+		    schema_key(t, *name, 0) < 0)
+			return true;
+	return false;
+}
+
+void
+cli_columns(const struct cli_common *c,
+    bool (*also)(void *user, struct str name), void *user)
+{
+	struct str rest = str_c(c->how.columns), name;
+	while (rest.p && cli_column_odd(c, &rest, &name)) {
+		struct buf b = { 0 };
+		const struct schema_type *t = schema_find(str_c(c->how.type));
+		if (also && also(user, name))
+			continue;
+		for (const struct schema_key *k = t->key; k->name; k++)
+			buf_printf(&b, "%s%s", b.len ? " " : "", k->name);
+		cli_usage("option --columns: %s records have no \"%.*s\", "
+			  "but %s",
+		    c->how.type, STR_ARG(name), buf_cstr(&b));
+	}
+}
+
 void
 cli_common_done(struct cli_common *c, const char *type)
 {
@@ -310,6 +339,8 @@ cli_common_done(struct cli_common *c, const char *type)
 	if (!c->how.type)
 		c->how.type = c->quiet ? "verdict" : type;
 	c->how.level = c->quiet;
+	if (!c->labels)
+		cli_columns(c, NULL, NULL);
 }
 
 int64_t
@@ -519,45 +550,57 @@ cli_said(void)
 
 /* A label value: backslash, quote and newline escaped (text format 0.0.4). */
 static void
-put_label(struct buf *b, const char *key, const char *value)
+put_label(struct buf *b, const char *key, struct str value)
 {
 	buf_printf(b, "%s=\"", key);
-	for (const char *p = value; *p; p++) {
-		if (*p == '"' || *p == '\\')
+	for (size_t i = 0; i < value.len; i++) {
+		char c = value.p[i];
+		if (c == '"' || c == '\\')
 			buf_putc(b, '\\');
-		if (*p == '\n')
+		if (c == '\n')
 			buf_puts(b, "\\n");
 		else
-			buf_putc(b, *p);
+			buf_putc(b, c);
 	}
 	buf_putc(b, '"');
 }
 
 static void
-put_series(struct buf *b, const char *name, const char *job)
+put_series(struct buf *b, const char *name, struct str job)
 {
 	buf_printf(b, "# TYPE %s gauge\n%s{", name, name);
-	put_label(b, "tool", command);
+	put_label(b, "tool", str_c(command));
 	buf_putc(b, ',');
 	put_label(b, "job", job);
 }
 
+/* The name of the file, which tells one job of cron from another. */
+static struct str
+job_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct str name = str_c(slash ? slash + 1 : path);
+	if (str_ends(name, ".prom"))
+		name.len -= 5;
+	return str_is(name, "-") ? STR_LIT("") : name;
+}
+
 void
-cli_prom(const struct cli_common *c, const char *job, const char *result,
+cli_prom(const struct cli_common *c, const char *given, const char *result,
     const char *reason, int status, uint64_t skipped)
 {
 	prom_wanted = NULL;
 	if (!c->prom)
 		return;
 	struct buf b = { 0 };
-	job = job ? job : "";
+	struct str job = given ? str_c(given) : job_of(c->prom);
 	put_series(&b, "straightedge_status", job);
 	buf_printf(&b, "} %d\n", status);
 	put_series(&b, "straightedge_result", job);
 	buf_putc(&b, ',');
-	put_label(&b, "result", result ? result : "none");
+	put_label(&b, "result", str_c(result ? result : "none"));
 	buf_putc(&b, ',');
-	put_label(&b, "reason", reason ? reason : "");
+	put_label(&b, "reason", str_c(reason ? reason : ""));
 	buf_puts(&b, "} 1\n");
 	put_series(&b, "straightedge_run_timestamp_seconds", job);
 	buf_puts(&b, "} ");

@@ -52,6 +52,7 @@ struct cli_common {
 	bool now_given;
 	int64_t now; /* nanoseconds since the epoch */
 	struct policy policy;
+	bool labels; /* records may have keys of the user's: see cli_columns */
 };
 
 /*
@@ -62,6 +63,16 @@ bool cli_common(struct cli_common *c, int id, const struct opt_state *s,
     const char *const *usage, const char *summary);
 /* Checks combinations once all options are read. `type`: the main type. */
 void cli_common_done(struct cli_common *c, const char *type);
+/*
+ * Dies with a usage error if --columns names what no record of the type has.
+ * Names with a dot (x.KEY and the like) are not judged, nor those that `also`
+ * (may be NULL) knows. cli_common_done does it unless c->labels.
+ */
+void cli_columns(const struct cli_common *c,
+    bool (*also)(void *user, struct str name), void *user);
+/* The next name in a list of columns that the type does not have. */
+bool
+cli_column_odd(const struct cli_common *c, struct str *rest, struct str *name);
 
 /* --now, else SOURCE_DATE_EPOCH, else the clock. */
 int64_t cli_now(const struct cli_common *c);
@@ -100,8 +111,9 @@ int cli_said(void);
 /*
  * Metrics for node-exporter's textfile collector, written atomically. To be
  * called on every way out of main; cli_die and cli_usage do it themselves
- * (`*c` must still be there). `job` may be NULL. If it cannot write it says so
- * and the status stays what it was.
+ * (`*c` must still be there). `job` NULL: the name of the file, without
+ * directory and .prom, so that it is the same when the command fails. If it
+ * cannot write it says so and the status stays what it was.
  */
 void cli_prom(const struct cli_common *c, const char *job, const char *result,
     const char *reason, int status, uint64_t skipped);

@@ -8,10 +8,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "esc.h"
+#include "foreign.h"
 #include "map.h"
+#include "sort.h"
 
 /* Work that a thread takes at a time. */
 enum {
@@ -269,6 +272,25 @@ check_promise(const struct job *j, const struct tensor_hints *h, struct err *e)
 	return 0;
 }
 
+/*
+ * What no format claimed may be a container that has to be undone first. Asked
+ * last: some of ours begin like one of those.
+ */
+static int
+check_foreign(const struct job *j, const struct tensor_hints *h, struct err *e)
+{
+	static const char *const as_it_is[] = { "raw", "bytes", "chunks" };
+	unsigned char head[FOREIGN_HEAD];
+	size_t n;
+	for (size_t i = 0; h->format && i < 3; i++)
+		if (!strcmp(h->format, as_it_is[i]))
+			return 0;
+	if (h->dtype || h->chunk || !j->set.format || j->set.format->probe ||
+	    src_read_some(j->src, 0, head, sizeof head, &n, NULL))
+		return 0;
+	return foreign_check(head, n, e);
+}
+
 /* Metadata of one file. Entries of a cut file that are whole are kept. */
 static int
 job_open(struct job *j, const struct dump_how *how, struct arena *a)
@@ -287,8 +309,11 @@ job_open(struct job *j, const struct dump_how *how, struct arena *a)
 	}
 	if (!r)
 		r = tensor_open(&j->set, j->src, &hints, &e);
-	if (!r && check_promise(j, &hints, &e)) {
-		r = SE_EFORMAT;
+	int other = j->src ? check_foreign(j, &hints, &e) : 0;
+	if (!r && !other)
+		other = check_promise(j, &hints, &e);
+	if (other) {
+		r = other;
 		j->set.n = 0;
 	}
 	if (r)
@@ -298,7 +323,7 @@ job_open(struct job *j, const struct dump_how *how, struct arena *a)
 	j->stream = !r && tensor_is_stream(&j->set);
 	j->serial = !src_is_seekable(j->src);
 	if (j->serial && j->set.n)
-		qsort(j->set.t, j->set.n, sizeof *j->set.t, by_offset);
+		sort_array(j->set.t, j->set.n, sizeof *j->set.t, by_offset);
 	if (name_entries(j, how, a))
 		return SE_ENOMEM;
 	j->result = calloc(j->set.n ? j->set.n : 1, sizeof *j->result);
@@ -523,6 +548,7 @@ dump_record(struct rec_out *o, struct fp *f, const struct dump_how *how,
 	if (how->exec && !f->seq.given)
 		f->seq = (struct fp_u64){ true, count->seq++ };
 	count->records++;
+	count->scalars += f->scalar;
 	if (how->take)
 		return how->take(how->user, f, e);
 	fp_write(o, f);
@@ -626,6 +652,9 @@ report(struct writer *w, const struct job *j)
 		rec_comment(w->o, "%.*s: %.*s", STR_ARG(j->file->name),
 		    STR_ARG(j->set.note));
 	w->count->skipped += j->missing;
+	if (!j->code && !w->how->hints.format && j->set.format &&
+	    !strcmp(j->set.format->name, "bytes"))
+		w->count->plain++;
 	if (!j->code)
 		return;
 	w->count->skipped++;
@@ -649,30 +678,57 @@ by_name(const void *a, const void *b)
 	return c ? c : (x->entry > y->entry) - (x->entry < y->entry);
 }
 
-static int
-write_sorted(struct writer *w, const struct pool *p, struct err *e)
+/* Many files are in order already: then nothing need be held to sort it. */
+static bool
+in_order(const struct pool *p)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < p->njobs; i++)
-		n += p->job[i].stream ? 0 : p->job[i].set.n;
-	struct item *item = malloc((n ? n : 1) * sizeof *item);
-	if (!item)
-		return err_mem(e);
-	n = 0;
-	bool sorted = true;
+	struct item last = { .name = STR_NULL };
+	bool first = true;
 	for (size_t i = 0; i < p->njobs; i++) {
 		const struct job *j = &p->job[i];
 		for (size_t k = 0; !j->stream && k < j->set.n; k++) {
-			item[n] = (struct item){ j->set.t[k].name, (uint32_t)i,
+			struct item one = { j->set.t[k].name, (uint32_t)i,
 				(uint32_t)k };
-			sorted = sorted &&
-				 (!n || by_name(&item[n - 1], &item[n]) < 0);
-			n++;
+			if (!first && by_name(&last, &one) > 0)
+				return false;
+			last = one;
+			first = false;
 		}
 	}
-	/* Many files are in order already. */
-	if (!sorted)
-		qsort(item, n, sizeof *item, by_name);
+	return true;
+}
+
+static int
+write_as_is(struct writer *w, const struct pool *p, struct err *e)
+{
+	int r = 0;
+	for (size_t i = 0; i < p->njobs; i++) {
+		const struct job *j = &p->job[i];
+		for (size_t k = 0; !r && !j->stream && k < j->set.n; k++)
+			r = write_entry(w, j, k, e);
+	}
+	return r;
+}
+
+static int
+write_sorted(struct writer *w, const struct pool *p, struct err *e)
+{
+	if (in_order(p))
+		return write_as_is(w, p, e);
+	size_t n = 0;
+	for (size_t i = 0; i < p->njobs; i++)
+		n += p->job[i].stream ? 0 : p->job[i].set.n;
+	struct item *item = malloc(n * sizeof *item);
+	if (!item)
+		return err_mem(e);
+	n = 0;
+	for (size_t i = 0; i < p->njobs; i++) {
+		const struct job *j = &p->job[i];
+		for (size_t k = 0; !j->stream && k < j->set.n; k++)
+			item[n++] = (struct item){ j->set.t[k].name,
+				(uint32_t)i, (uint32_t)k };
+	}
+	sort_array(item, n, sizeof *item, by_name);
 	int r = 0;
 	for (size_t i = 0; !r && i < n; i++)
 		r = write_entry(w, &p->job[item[i].job], item[i].entry, e);
@@ -779,6 +835,90 @@ dump_jobs(struct rec_out *o, struct job *job, size_t n,
 	for (size_t i = 0; i < n; i++)
 		job_free(&job[i]);
 	return r;
+}
+
+/* ---- tables -------------------------------------------------------------- */
+
+enum { LOOKS = 16 }; /* files that are looked at */
+
+static enum tensor_look
+look(struct src *src, struct buf *columns)
+{
+	char *head = malloc(TENSOR_LOOK);
+	size_t n;
+	enum tensor_look found = TENSOR_NO_TABLE;
+	const struct tensor_format *f = NULL;
+	if (head && !tensor_format_probe(src, &f, NULL) && !f &&
+	    !src_read_some(src, 0, head, TENSOR_LOOK, &n, NULL))
+		found = tensor_look(head, n, columns);
+	free(head);
+	return found;
+}
+
+static bool
+is_hinted(const struct tensor_hints *h)
+{
+	return h->format || h->dtype || h->chunk || h->step.len;
+}
+
+static bool
+note_table(struct err *note, enum tensor_look found, struct buf *columns)
+{
+	if (found == TENSOR_SERIES)
+		err_set(note, 0,
+		    "one of several files, so taken as plain bytes; --step "
+		    "step reads the cells of tables");
+	else
+		err_set(note, 0,
+		    "taken as plain bytes: no column \"step\"; --step COLUMN "
+		    "reads the cells, of %s",
+		    buf_cstr(columns));
+	return true;
+}
+
+bool
+dump_find_step_src(
+    struct tensor_hints *hints, struct src *src, struct err *note)
+{
+	struct buf columns = { 0 };
+	enum tensor_look found =
+	    is_hinted(hints) ? TENSOR_NO_TABLE : look(src, &columns);
+	if (found == TENSOR_SERIES)
+		hints->step = STR_LIT("step");
+	bool noted =
+	    found == TENSOR_NO_STEP && note_table(note, found, &columns);
+	buf_free(&columns);
+	return noted;
+}
+
+bool
+dump_find_step(struct tensor_hints *hints, const struct walk_file *file,
+    size_t n, struct err *note)
+{
+	bool noted = false;
+	for (size_t i = 0; !is_hinted(hints) && !noted && i < n && i < LOOKS;
+	     i++) {
+		struct src *src;
+		struct stat st;
+		/* What lies in a directory was not named; of a FIFO a look
+		 * would take the beginning away. */
+		if (file[i].listed || stat(file[i].path, &st) ||
+		    !S_ISREG(st.st_mode) ||
+		    src_open(&src, file[i].path, hints->tmpdir, 0, NULL))
+			continue;
+		if (n == 1) {
+			noted = dump_find_step_src(hints, src, note);
+		} else {
+			struct buf columns = { 0 };
+			enum tensor_look found = look(src, &columns);
+			noted = found && note_table(note, found, &columns);
+			buf_free(&columns);
+		}
+		src_close(src);
+		if (noted)
+			err_prefix(note, "%s", file[i].path);
+	}
+	return noted;
 }
 
 bool

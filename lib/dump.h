@@ -39,8 +39,10 @@ struct dump_how {
 
 struct dump_count {
 	uint64_t records;
+	uint64_t scalars; /* of the records */
 	uint64_t skipped; /* files and tensors left out */
 	uint64_t unread;  /* files nothing came of */
+	uint64_t plain;   /* files of no format that is known, as bytes */
 	uint64_t seq;
 };
 
@@ -68,5 +70,17 @@ int dump_record(struct rec_out *o, struct fp *f, const struct dump_how *how,
 
 /* Will these hints give a series (a table, lines), whose order counts? */
 bool dump_is_series(const struct tensor_hints *h);
+
+/*
+ * Tables that say themselves that they are one. If what is to be read is a
+ * single table with a column `step` and the user said nothing else, that
+ * becomes hints->step. True: *note says what to give, for a table that will
+ * be read as plain bytes.
+ */
+bool dump_find_step(struct tensor_hints *hints, const struct walk_file *file,
+    size_t n, struct err *note);
+/* The same for an open source; what is read stays readable. */
+bool dump_find_step_src(
+    struct tensor_hints *hints, struct src *src, struct err *note);
 
 #endif

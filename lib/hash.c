@@ -1,13 +1,13 @@
 /* Fingerprint hashes: see hash.h. */
-#if defined(__GNUC__) && !defined(__clang__)
-/* The inner loop of XXH3 takes twice the time with gcc's -O2 (gcc 12). */
-#pragma GCC optimize("O3")
-#endif
-#define XXH_INLINE_ALL
 #include "hash.h"
 
 #include <stdlib.h>
-#include <xxhash.h>
+
+#include "hash_wide.h"
+#include "xxh.h"
+
+/* XXH3 has no vectors in what is shorter. */
+enum { WIDE_MIN = 241 };
 
 struct hash {
 	XXH3_state_t state;
@@ -24,9 +24,9 @@ u128_put(struct buf *b, struct u128 v)
 {
 	static const char hex[] = "0123456789abcdef";
 	char text[HASH_HEX];
-	for (int i = 0; i < 16; i++) {
-		text[i] = hex[v.hi >> (60 - 4 * i) & 15];
-		text[16 + i] = hex[v.lo >> (60 - 4 * i) & 15];
+	for (int i = 15; i >= 0; i--, v.hi >>= 4, v.lo >>= 4) {
+		text[i] = hex[v.hi & 15];
+		text[16 + i] = hex[v.lo & 15];
 	}
 	buf_add(b, text, sizeof text);
 }
@@ -79,6 +79,8 @@ u128_parse(struct str s, struct u128 *out)
 struct u128
 hash_xxh3(const void *p, size_t len)
 {
+	if (len >= WIDE_MIN && hash_wide_works())
+		return hash_wide_xxh3(p, len);
 	return from_xxh(XXH3_128bits(len ? p : "", len));
 }
 
@@ -109,7 +111,9 @@ hash_reset(struct hash *h)
 void
 hash_add(struct hash *h, const void *p, size_t len)
 {
-	if (len)
+	if (len >= WIDE_MIN && hash_wide_works())
+		hash_wide_add(&h->state, p, len);
+	else if (len)
 		XXH3_128bits_update(&h->state, p, len);
 }
 

@@ -47,12 +47,13 @@ failed(const struct json *j)
 static int
 peek(struct json *j)
 {
-	const char *p = j->p;
-	while (
-	    p < j->end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
-		p++;
-	j->p = p;
-	return p < j->end ? (unsigned char)*p : -1;
+	for (; j->p < j->end; j->p++) {
+		unsigned char c = (unsigned char)*j->p;
+		if (c > ' ' ||
+		    (c != ' ' && c != '\n' && c != '\r' && c != '\t'))
+			return c;
+	}
+	return -1;
 }
 
 static bool
@@ -97,6 +98,14 @@ utf8(const unsigned char *p, size_t n)
 	return 0;
 }
 
+/* Bytes of a string that need a look. */
+#define FOUR(c) [c] = 1, [(c) + 1] = 1, [(c) + 2] = 1, [(c) + 3] = 1
+#define SIXTEEN(c) FOUR(c), FOUR((c) + 4), FOUR((c) + 8), FOUR((c) + 12)
+static const unsigned char stops[256] = { SIXTEEN(0x00),
+	SIXTEEN(0x10), ['"'] = 1, ['\\'] = 1, SIXTEEN(0x80), SIXTEEN(0x90),
+	SIXTEEN(0xa0), SIXTEEN(0xb0), SIXTEEN(0xc0), SIXTEEN(0xd0),
+	SIXTEEN(0xe0), SIXTEEN(0xf0) };
+
 /*
  * Moves over plain text up to a quote, a backslash or the end; false where
  * a byte may not stand in a string.
@@ -107,13 +116,14 @@ plain(struct json *j)
 	const unsigned char *p = (const unsigned char *)j->p;
 	const unsigned char *end = (const unsigned char *)j->end;
 	size_t n = 1;
-	while (p < end && *p != '"' && *p != '\\' && n) {
-		if (*p >= 0x20 && *p < 0x80) {
+	for (;; p += n) {
+		while (p < end && !stops[*p])
 			p++;
-			continue;
-		}
+		if (p == end || *p == '"' || *p == '\\')
+			break;
 		n = *p < 0x80 ? 0 : utf8(p, (size_t)(end - p));
-		p += n;
+		if (!n)
+			break;
 	}
 	j->p = (const char *)p;
 	if (p == end)

@@ -5,6 +5,7 @@
 
 #include "num.h"
 #include "pickle.h"
+#include "sort.h"
 
 bool
 pickle_is_global(const struct pickle_node *n, const char *name)
@@ -143,7 +144,7 @@ sort_texts(struct buf *b, size_t start, const size_t *len, size_t n)
 		s[i] = (struct str){ all.p + at, len[i] };
 		at += len[i];
 	}
-	qsort(s, n, sizeof *s, text_order);
+	sort_array(s, n, sizeof *s, text_order);
 	b->len = start;
 	for (size_t i = 0; i < n; i++) {
 		if (i)

@@ -234,6 +234,16 @@ rec_probe(const void *p, size_t len)
 	return false;
 }
 
+bool
+rec_probe_any(const void *p, size_t len)
+{
+	struct str rest = { p, len }, line;
+	while (rest.len && str_cut(&rest, '\n', &line))
+		if (rec_probe(line.p, line.len + (rest.p != NULL)))
+			return true;
+	return false;
+}
+
 /* ---- a stream ---------------------------------------------------------- */
 
 int

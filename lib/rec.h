@@ -113,6 +113,8 @@ void rec_totals_add(struct rec_totals *to, const struct rec_totals *from);
 
 /* Could these bytes be the start of a record stream? For probes. */
 bool rec_probe(const void *p, size_t len);
+/* Or of one whose first lines were damaged: is any line like a record? */
+bool rec_probe_any(const void *p, size_t len);
 
 /*
  * Parses one line (without LF). Values with escapes are undone into `undone`,

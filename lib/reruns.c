@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "stats.h"
+
 /* What the rows ask for. */
 struct view {
 	const struct reruns *r;
@@ -307,7 +309,7 @@ reruns_judge(const struct reruns *r, size_t *set, struct rerun_verdict *out,
 		.device = v.device,
 		.set = v.one_set,
 		/* The rate that n clean runs exclude at 95 %. */
-		.bound = r->n ? 1 - pow(0.05, 1 / (double)r->n) : 1,
+		.bound = stats_clean(r->n, 0.05),
 		.k = v.k,
 		.nsets = v.nsets,
 		.sets_diverged = v.sets_diverged,

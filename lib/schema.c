@@ -2,23 +2,24 @@
 #include "schema.h"
 
 // clang-format off
-#define T(k) { k, KEY_TEXT, 0 }
-#define I(k) { k, KEY_INT, 0 }
-#define F(k) { k, KEY_FLOAT, 0 }
-#define TM(k) { k, KEY_TIME, 0 }
-#define H(k) { k, KEY_HASH, 0 }
-#define REQ(k, kind) { k, kind, 1 }
+#define KEY(k, kind, required) { k, sizeof k - 1, kind, required }
+#define T(k) KEY(k, KEY_TEXT, 0)
+#define I(k) KEY(k, KEY_INT, 0)
+#define F(k) KEY(k, KEY_FLOAT, 0)
+#define TM(k) KEY(k, KEY_TIME, 0)
+#define H(k) KEY(k, KEY_HASH, 0)
+#define REQ(k, kind) KEY(k, kind, 1)
 #define END { 0 }
 
 /* What places a record: fp, scalar and diff share it. */
 #define PLACE \
-	T("step"), T("mb"), T("phase"), T("rank"), T("dp"), T("pp"), T("tp"), \
-	T("ep"), T("io")
+	I("step"), I("mb"), T("phase"), I("rank"), I("dp"), I("pp"), I("tp"), \
+	I("ep"), T("io")
 
 static const struct schema_key head_keys[] = {
 	REQ("of", KEY_TEXT), REQ("version", KEY_INT), REQ("tool", KEY_TEXT),
 	T("hash"), T("canon"), T("order"), T("clock"), T("source"),
-	T("inputs"), T("switches"), T("build"), T("run"), T("rank"),
+	T("inputs"), T("switches"), T("build"), T("run"), I("rank"),
 	TM("time"), T("host"), T("a"), T("b"), I("window"), END,
 };
 
@@ -80,8 +81,8 @@ static const struct schema_key count_keys[] = {
 };
 
 static const struct schema_key prefix_keys[] = {
-	T("rank"), REQ("records", KEY_INT), T("step"), T("name"), T("io"),
-	T("next"), END,
+	I("rank"), REQ("records", KEY_INT), I("step"), T("name"), T("io"),
+	T("next"), I("unmatched"), END,
 };
 
 static const struct schema_key near_keys[] = {
@@ -162,8 +163,8 @@ static const struct schema_key flip_keys[] = {
 };
 
 static const struct schema_key ev_keys[] = {
-	REQ("ts", KEY_TIME), TM("dur"), T("host"), T("rank"), T("proc"),
-	T("thread"), T("kind"), REQ("name", KEY_TEXT), T("corr"), T("step"),
+	REQ("ts", KEY_TIME), TM("dur"), T("host"), I("rank"), T("proc"),
+	T("thread"), T("kind"), REQ("name", KEY_TEXT), T("corr"), I("step"),
 	T("ph"), END,
 };
 
@@ -180,12 +181,12 @@ static const struct schema_key open_keys[] = {
 
 /* Time on a critical path, by lane and name. */
 static const struct schema_key blame_keys[] = {
-	REQ("class", KEY_TEXT), T("rank"), T("proc"), T("thread"), T("name"),
+	REQ("class", KEY_TEXT), I("rank"), T("proc"), T("thread"), T("name"),
 	REQ("dur", KEY_TIME), F("share"), I("n"), T("note"), END,
 };
 
 static const struct schema_key clock_keys[] = {
-	REQ("rank", KEY_TEXT), TM("offset"), TM("uncertainty"), I("n"),
+	REQ("rank", KEY_INT), TM("offset"), TM("uncertainty"), I("n"),
 	T("reason"), END,
 };
 
@@ -333,14 +334,22 @@ schema_is_typed(struct str type)
 	return false;
 }
 
+static bool
+is_key(const struct schema_key *k, struct str key)
+{
+	return key.len == k->len && key.len && *key.p == *k->name &&
+	       !memcmp(key.p, k->name, key.len);
+}
+
 int
 schema_key(const struct schema_type *t, struct str key, int from)
 {
-	for (int i = from; t->key[i].name; i++)
-		if (str_is(key, t->key[i].name))
-			return i;
+	/* Writers keep the order: mostly it is the next one or close to it. */
+	for (const struct schema_key *k = t->key + from; k->name; k++)
+		if (is_key(k, key))
+			return (int)(k - t->key);
 	for (int i = 0; i < from; i++)
-		if (str_is(key, t->key[i].name))
+		if (is_key(&t->key[i], key))
 			return i;
 	return -1;
 }

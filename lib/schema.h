@@ -24,6 +24,7 @@ enum schema_kind {
 
 struct schema_key {
 	const char *name;
+	unsigned char len;
 	unsigned char kind;
 	unsigned char required; /* a record without it is a bad line */
 };

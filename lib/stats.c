@@ -136,6 +136,12 @@ stats_mcnemar(uint64_t b, uint64_t c)
 	return m;
 }
 
+double
+stats_clean(uint64_t n, double alpha)
+{
+	return n ? -expm1(log(alpha) / (double)n) : 1;
+}
+
 uint64_t
 stats_trials(double p, double alpha)
 {

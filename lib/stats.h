@@ -37,6 +37,11 @@ struct mcnemar {
 };
 struct mcnemar stats_mcnemar(uint64_t b, uint64_t c);
 
+/*
+ * The rate that n clean trials exclude, one-sided: 1 - alpha^(1/n), where
+ * stats_upper(0, n, alpha) has a closed form. 1 when n is 0.
+ */
+double stats_clean(uint64_t n, double alpha);
 /* Clean trials needed so that "less than p" can be claimed, one-sided. */
 uint64_t stats_trials(double p, double alpha);
 

@@ -33,6 +33,7 @@
 #include <stdint.h>
 
 #include "arena.h"
+#include "buf.h"
 #include "dtype.h"
 #include "err.h"
 #include "src.h"
@@ -62,14 +63,14 @@ enum tensor_flag {
 	TENSOR_LEFT_OUT = 256,
 };
 
+/* A million of them may be there at once: kept small. */
 struct tensor {
 	struct str name; /* raw: escape before printing; "": the file's */
 	unsigned flags;
 	/* tensors */
-	const struct dtype *dtype;
 	unsigned ndim;
+	const struct dtype *dtype;
 	const uint64_t *shape; /* outermost first */
-	const int64_t *stride; /* in elements; NULL: C order */
 	struct src *src;       /* where the data is, owned by the set */
 	uint64_t off;          /* of the first element, in bytes */
 	/*
@@ -79,14 +80,23 @@ struct tensor {
 	uint64_t limit;
 	struct str storage; /* key shared by views of one storage, or "" */
 	struct str file;    /* beside the source, that has the data, or "" */
-	const uint64_t *global; /* TENSOR_CHUNK: shape of the whole */
-	const uint64_t *offset; /* TENSOR_CHUNK: where this part starts */
-	int (*read)(const struct tensor *t, uint64_t off, void *to, size_t len,
-	    struct err *e); /* NULL: stored plain in src */
-	void *priv;         /* for read */
-	/* scalars */
-	struct str vtype, value; /* "f64" "0.1"; text as the format has it */
-	struct str step;         /* tables: text of the step's cell, or "" */
+	union {
+		struct {                       /* tensors */
+			const int64_t *stride; /* in elements; NULL: C order */
+			/* TENSOR_CHUNK: shape of the whole, where this starts
+			 */
+			const uint64_t *global, *offset;
+			/* NULL: stored plain in src; priv is its own */
+			int (*read)(const struct tensor *t, uint64_t off,
+			    void *to, size_t len, struct err *e);
+			void *priv;
+		};
+		struct { /* TENSOR_SCALAR, TENSOR_LEFT_OUT */
+			/* "f64" "0.1": text as the format has it */
+			struct str vtype, value;
+			struct str step; /* tables: the step's cell, or "" */
+		};
+	};
 	/* filled by tensor_open */
 	uint64_t count, bytes; /* elements; canonical bytes */
 };
@@ -227,6 +237,20 @@ struct tensor_ahead {
 /* tensor_blocks through such a window, for tensors small enough to gain. */
 int tensor_blocks_ahead(struct tensor *t, struct tensor_ahead *w, void *buf,
     size_t len, tensor_block *block, void *user, struct err *e);
+
+/*
+ * Is this the beginning of a table that says so itself: CSV, TSV or JSON Lines
+ * whose first line names a column `step`? TENSOR_NO_STEP: it looks like a
+ * table, but has none. The first names are appended to `columns`, for a
+ * message. A first line longer than `len` is no table.
+ */
+#define TENSOR_LOOK (32u << 10)
+enum tensor_look {
+	TENSOR_NO_TABLE = 0,
+	TENSOR_SERIES = 1,
+	TENSOR_NO_STEP = 2,
+};
+enum tensor_look tensor_look(const char *text, size_t len, struct buf *columns);
 
 /*
  * Is the directory a distributed checkpoint of PyTorch? 1: yes, open its

@@ -17,11 +17,11 @@
 #include "tensor.h"
 
 enum {
-	STAGE = 1 << 20,    /* what is read before it is turned */
-	TILE = 128,         /* bytes of a tile's row: two cache lines */
-	GAP = 4 << 10,      /* reading over so much is cheaper than a call */
-	RUN_GOOD = 4 << 10, /* runs longer than this gain nothing */
-	RUN_POOR = 128,     /* shorter than this is worth more memory */
+	STAGE = 1 << 20,     /* what is read before it is turned */
+	TILE = 128,          /* bytes of a tile's row: two cache lines */
+	GAP = 4 << 10,       /* reading over so much is cheaper than a call */
+	RUN_GOOD = 16 << 10, /* longer runs gain little */
+	RUN_POOR = 128,      /* shorter than this is worth more memory */
 	HUGE_PAGE = 2 << 20,
 	PANEL_MAX = 16 << 20,
 	PANEL_MAX_POOR = 64 << 20,
@@ -253,6 +253,9 @@ read_raw(
 	return fetch(g->t, off, to, len, e);
 }
 
+/* A call of memcpy for each element costs more than all the rest. */
+#define ONCE_PER_SIZE __attribute__((always_inline))
+
 enum { SIDE = 16 }; /* rows of a tile that is turned in the cache */
 
 /*
@@ -261,17 +264,26 @@ enum { SIDE = 16 }; /* rows of a tile that is turned in the cache */
  * most TILE bytes. They are put together first and stored a row at a time:
  * `to` is far away, and single elements would fill the store buffer.
  */
-static inline void
+static inline ONCE_PER_SIZE void
 turn_tile(const unsigned char *from, size_t xstep, size_t ystep, size_t nx,
     size_t ny, size_t size, unsigned char *to, size_t pitch)
 {
 	unsigned char tile[SIDE * TILE];
 	for (size_t x = 0; x < nx; x += SIDE) {
 		size_t n = nx - x < SIDE ? nx - x : SIDE;
-		for (size_t y = 0; y < ny; y++)
-			for (size_t i = 0; i < n; i++)
-				memcpy(tile + i * TILE + y * size,
-				    from + (x + i) * xstep + y * ystep, size);
+		for (size_t y = 0; y < ny; y++) {
+			const unsigned char *p = from + x * xstep + y * ystep;
+			unsigned char *q = tile + y * size;
+			/* A constant count is unrolled. */
+			if (n == SIDE)
+				for (size_t i = 0; i < SIDE; i++)
+					memcpy(
+					    q + i * TILE, p + i * xstep, size);
+			else
+				for (size_t i = 0; i < n; i++)
+					memcpy(
+					    q + i * TILE, p + i * xstep, size);
+		}
 		for (size_t i = 0; i < n; i++)
 			memcpy(
 			    to + (x + i) * pitch, tile + i * TILE, ny * size);

@@ -9,6 +9,7 @@
 #include "cur.h"
 #include "esc.h"
 #include "json.h"
+#include "sort.h"
 #include "tensor_formats.h"
 
 /* The reference reader's own limit. */
@@ -229,32 +230,64 @@ misplaced(
 
 /* Data must follow one another without holes or overlaps. */
 static int
-check_tiling(struct reader *r, struct err *e)
+follow(struct reader *r, const struct tensor *t, struct err *e)
+{
+	struct tensor_set *set = r->set;
+	if (t->off != set->end)
+		return misplaced(r, t, set->end, e);
+	set->end += t->limit;
+	return 0;
+}
+
+static bool
+is_sorted(const struct reader *r)
+{
+	const struct tensor *last = NULL;
+	for (size_t i = r->first; i < r->set->n; i++) {
+		const struct tensor *t = &r->set->t[i];
+		if (t->flags & TENSOR_SCALAR)
+			continue;
+		if (last && by_offset(&last, &t) > 0)
+			return false;
+		last = t;
+	}
+	return true;
+}
+
+static int
+check_sorted(struct reader *r, struct err *e)
+{
+	int code = 0;
+	for (size_t i = r->first; !code && i < r->set->n; i++)
+		if (!(r->set->t[i].flags & TENSOR_SCALAR))
+			code = follow(r, &r->set->t[i], e);
+	return code;
+}
+
+static int
+check_unsorted(struct reader *r, struct err *e)
 {
 	struct tensor_set *set = r->set;
 	struct tensor **order = malloc((set->n - r->first + 1) * sizeof *order);
 	if (!order)
 		return err_mem(e);
 	size_t n = 0;
-	bool sorted = true;
-	for (size_t i = r->first; i < set->n; i++) {
-		if (set->t[i].flags & TENSOR_SCALAR)
-			continue;
-		order[n++] = &set->t[i];
-		sorted = sorted && (n < 2 || by_offset(&order[n - 2],
-						 &order[n - 1]) <= 0);
-	}
-	if (!sorted)
-		qsort(order, n, sizeof *order, by_offset);
+	for (size_t i = r->first; i < set->n; i++)
+		if (!(set->t[i].flags & TENSOR_SCALAR))
+			order[n++] = &set->t[i];
+	sort_array(order, n, sizeof *order, by_offset);
 	int code = 0;
-	set->end = r->base;
-	for (size_t i = 0; !code && i < n; i++) {
-		if (order[i]->off != set->end)
-			code = misplaced(r, order[i], set->end, e);
-		set->end = order[i]->off + order[i]->limit;
-	}
+	for (size_t i = 0; !code && i < n; i++)
+		code = follow(r, order[i], e);
 	free(order);
 	return code;
+}
+
+static int
+check_tiling(struct reader *r, struct err *e)
+{
+	r->set->end = r->base;
+	return is_sorted(r) ? check_sorted(r, e) : check_unsorted(r, e);
 }
 
 static int

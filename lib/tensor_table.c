@@ -13,9 +13,16 @@
 #include "line.h"
 #include "map.h"
 #include "num.h"
+#include "sort.h"
 #include "tensor_formats.h"
 
-enum { ROWS = 64, JSON_LINE_MAX = 1 << 20 };
+enum {
+	ROWS = 64,
+	JSON_LINE_MAX = 1 << 20,
+	/* In messages: columns, and bytes of the name of one. */
+	COLUMNS_SHOWN = 8,
+	COLUMN_SHOWN = 24,
+};
 
 struct table {
 	struct csv *csv;    /* either this */
@@ -94,13 +101,21 @@ by_name(const void *pa, const void *pb)
 	return c ? c : str_order(a->value, b->value);
 }
 
-static void
-end_row(struct tensor_set *set, size_t first, struct str step)
+/* Two cells of one name: only JSON can have them, see step_into. */
+static int
+end_row(struct tensor_set *set, size_t first, struct str step, struct err *e)
 {
 	for (size_t i = first; i < set->n; i++)
 		set->t[i].step = step;
-	if (set->n - first > 1)
-		qsort(set->t + first, set->n - first, sizeof *set->t, by_name);
+	sort_array(set->t + first, set->n - first, sizeof *set->t, by_name);
+	for (size_t i = first + 1; i < set->n; i++)
+		if (str_same(set->t[i - 1].name, set->t[i].name)) {
+			err_set(e, SE_EFORMAT,
+			    "two values, one under a key with a dot, one in "
+			    "a nested object or array");
+			return esc_prefix(e, "name", set->t[i].name);
+		}
+	return 0;
 }
 
 /* Calls `row` for a few rows; what came before a failure is kept. */
@@ -122,6 +137,19 @@ rows(struct tensor_set *set, struct err *e,
 
 /* ---- CSV and TSV ------------------------------------------------------- */
 
+/* For messages: names cut short, separated by commas. */
+static void
+add_column(struct buf *b, struct str name)
+{
+	bool cut = name.len > COLUMN_SHOWN;
+	name.len = cut ? COLUMN_SHOWN : name.len;
+	if (b->len)
+		buf_puts(b, ", ");
+	esc_put(b, name);
+	if (cut)
+		buf_puts(b, "...");
+}
+
 /* The step column, asked for or called "step". */
 static int
 find_step(struct table *tb, struct err *e)
@@ -132,7 +160,12 @@ find_step(struct table *tb, struct err *e)
 			return 0;
 	if (!tb->step.len)
 		return 0;
-	int r = err_set(e, SE_ENOENT, "no such column in line 1");
+	struct buf b = { 0 };
+	for (size_t i = 0; i < tb->ncol && i < COLUMNS_SHOWN; i++)
+		add_column(&b, tb->col[i]);
+	int r = err_set(e, SE_ENOENT, "no such column in line 1, it has %s%s",
+	    buf_cstr(&b), tb->ncol > COLUMNS_SHOWN ? ", ..." : "");
+	buf_free(&b);
 	esc_prefix(e, "step column", wanted);
 	return r;
 }
@@ -233,8 +266,8 @@ cells_row(struct tensor_set *set, struct table *tb, struct err *e)
 		if (r)
 			return r;
 	}
-	end_row(set, first, step);
-	return 1;
+	r = end_row(set, first, step, e);
+	return r ? r : 1;
 }
 
 int
@@ -270,13 +303,19 @@ scalar(struct line_json *l, const char *type, struct str value)
 	struct json *j = &l->j;
 	struct str path = buf_view(&l->path);
 	if (!l->counts && str_same(path, l->wanted)) {
+		if (l->step.p)
+			return json_fail(
+			    j, SE_EFORMAT, "a second key for the step");
 		l->step = arena_str(&l->set->batch, value);
 		return l->step.p || json_fail(j, SE_ENOMEM, "out of memory");
 	}
 	return !tensor_add_scalar(l->set, 0, path, str_c(type), value, &j->err);
 }
 
-/* One member or element: its name behind the path while it is read. */
+/*
+ * One member or element: its name behind the path while it is read. Dots in
+ * keys stay, names like val.loss are common; end_row finds what collides.
+ */
 static bool
 step_into(struct line_json *l, struct str name)
 {
@@ -383,11 +422,12 @@ jsonl_row(struct tensor_set *set, struct table *tb, struct err *e)
 	}
 	if (!r && !l.step.p)
 		r = row_number(set, tb, &l.step, e);
+	if (!r)
+		r = end_row(set, first, l.step, e);
 	if (r) {
 		err_prefix(e, "line %" PRIu64, line_number(tb->in));
 		return r == SE_ENOMEM ? r : leave_out(set, first, e);
 	}
-	end_row(set, first, l.step);
 	return 1;
 }
 
@@ -413,4 +453,109 @@ tensor_table_sniff(const unsigned char *head, size_t len)
 	size_t line = end ? (size_t)(end - head) : len;
 	return memchr(head, '\t', line) && !memchr(head, ',', line) ? "tsv"
 								    : "csv";
+}
+
+/* A whole line of text off the front of *rest. */
+static bool
+text_line(struct str *rest, struct str *line)
+{
+	if (!str_cut(rest, '\n', line) || !rest->p)
+		return false;
+	if (str_ends(*line, "\r"))
+		line->len--;
+	for (size_t i = 0; i < line->len; i++)
+		if ((unsigned char)line->p[i] < ' ' && line->p[i] != '\t')
+			return false;
+	return line->len;
+}
+
+/* What a look at the first two lines finds. */
+struct look {
+	size_t n; /* columns */
+	bool step, numbers;
+	struct buf *columns;
+};
+
+static void
+look_at_cell(struct look *l, struct str cell)
+{
+	double d;
+	if (cell.len > 1 && cell.p[0] == '"')
+		cell = (struct str){ cell.p + 1, cell.len - 2 };
+	l->step |= str_is(cell, "step");
+	l->numbers |= !num_f64(cell, &d, NULL);
+	if (l->columns && l->n < COLUMNS_SHOWN)
+		add_column(l->columns, cell);
+	if (l->columns && l->n == COLUMNS_SHOWN)
+		buf_puts(l->columns, ", ...");
+	l->n++;
+}
+
+static struct look
+look_at_cells(struct str line, char sep, struct buf *columns)
+{
+	struct look l = { .columns = columns };
+	struct str cell;
+	while (str_cut(&line, sep, &cell))
+		look_at_cell(&l, cell);
+	return l;
+}
+
+/* An object in one line; false: it is none. */
+static bool
+look_at_object(struct str line, struct look *l)
+{
+	struct arena a = { 0 };
+	struct json j;
+	struct str key;
+	json_init(&j, line, &a, JSON_NONFINITE);
+	if (json_expect(&j, JSON_OBJECT, NULL))
+		while (json_member(&j, &key)) {
+			look_at_cell(l, key);
+			json_skip(&j);
+		}
+	bool ok = !json_end(&j, NULL);
+	arena_free(&a);
+	return ok;
+}
+
+/* A header without numbers, and as many cells below, of which some are. */
+static enum tensor_look
+look_at_lines(struct str first, struct str second, struct buf *columns)
+{
+	char sep = memchr(first.p, ',', first.len) ? ',' : '\t';
+	struct look head = look_at_cells(first, sep, columns);
+	if (head.n < 2)
+		return TENSOR_NO_TABLE;
+	if (head.step)
+		return TENSOR_SERIES;
+	if (head.numbers || !second.len)
+		return TENSOR_NO_TABLE;
+	struct look row = look_at_cells(second, sep, NULL);
+	return row.n == head.n && row.numbers ? TENSOR_NO_STEP
+					      : TENSOR_NO_TABLE;
+}
+
+enum tensor_look
+tensor_look(const char *text, size_t len, struct buf *columns)
+{
+	struct str rest = { text, len }, first, second = STR_NULL;
+	if (str_starts(rest, "\xef\xbb\xbf")) {
+		rest.p += 3;
+		rest.len -= 3;
+	}
+	if (!text_line(&rest, &first))
+		return TENSOR_NO_TABLE;
+	if (!text_line(&rest, &second))
+		second = STR_NULL;
+	if (first.p[0] != '{')
+		return look_at_lines(first, second, columns);
+	struct look l = { .columns = columns }, other = { 0 };
+	if (!look_at_object(first, &l))
+		return TENSOR_NO_TABLE;
+	if (l.step)
+		return TENSOR_SERIES;
+	/* A document in one line is no table. */
+	return l.n && look_at_object(second, &other) ? TENSOR_NO_STEP
+						     : TENSOR_NO_TABLE;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "sort.h"
 #include "tensor.h"
 
 /* The directories above the current one, to find loops. */
@@ -105,8 +106,8 @@ list(const char *path, struct names *l, struct err *e)
 			break;
 	}
 	closedir(d);
-	if (!r && l->n)
-		qsort(l->p, l->n, sizeof *l->p, by_bytes);
+	if (!r)
+		sort_array(l->p, l->n, sizeof *l->p, by_bytes);
 	return r;
 }
 

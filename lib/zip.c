@@ -8,6 +8,7 @@
 #include "esc.h"
 #include "gzip.h"
 #include "num.h"
+#include "sort.h"
 
 enum {
 	LOCAL_SIG = 0x04034b50,
@@ -574,7 +575,7 @@ check_locals(struct zip *z, uint64_t limit, struct err *e)
 		return err_mem(e);
 	for (size_t i = 0; i < z->n; i++)
 		order[i] = &z->m[i];
-	qsort(order, z->n, sizeof *order, by_header);
+	sort_array(order, z->n, sizeof *order, by_header);
 	struct window w = { .src = z->src, .limit = limit };
 	int r = check_in_order(&w, order, z->n, e);
 	free(w.p);

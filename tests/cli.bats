@@ -336,8 +336,11 @@ END
 
 @test "--prom is written when the command fails" {
 	run -2 manners $now --prom=m.prom --die=boom
-	grep -q '^straightedge_status{tool="manners",job=""} 2$' m.prom
+	grep -q '^straightedge_status{tool="manners",job="m"} 2$' m.prom
 	grep -q 'result="none"' m.prom
+	mkdir d
+	run -2 manners $now --prom='d/a"b.prom' --die=boom
+	grep -q '^straightedge_status{tool="manners",job="a\\"b"} 2$' 'd/a"b.prom'
 	run -2 manners $now --prom=m2.prom no-such-file
 	grep -q ' 2$' m2.prom
 	run -2 manners $now --prom=m3.prom --no-such-option

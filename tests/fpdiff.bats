@@ -80,7 +80,7 @@ verdict() {
 	run_lines "" | seal order=exec >a
 	run_lines flip | seal order=exec >b
 	run -1 fpdiff -q -F json a b
-	[[ $output == '{"record":"verdict","result":"different","status":1,"step":"2"'* ]]
+	[[ $output == '{"record":"verdict","result":"different","status":1,"step":2,"phase":"fwd","rank":0'* ]]
 }
 
 @test "fpdiff reads one operand from standard input and gzip" {
@@ -97,7 +97,9 @@ verdict() {
 		sub(/128:0/, "128:f") } 1' | seal order=exec >b
 	run -1 fpdiff -v a b
 	[[ $output == *$'class=first'*$'note=neighbours match again'* ]]
-	[[ $output == *$'count\tclass=isolated\tn=1'* ]]
+	[[ $output == *$'class=isolated'*$'note=different like the others, between two that match'* ]]
+	[[ $output == *$'count\tclass=isolated\tn=1\tnote=different like the others'* ]]
+	[[ $output == *$'result=different'*$'different=2'* ]]
 	[[ $output != *"class=consequence"* ]]
 }
 
@@ -116,6 +118,44 @@ verdict() {
 	run -0 fpdiff --select layers.0 --steps 2 a b
 	run -1 fpdiff --select 'layers.[12]' --steps 2 a b
 	run -2 fpdiff --steps 4:x a b
+}
+
+@test "fpdiff -F json prints step and rank as numbers, if they are integers" {
+	run_lines "" | sed 's/rank=0/rank=node7/; s/step=2/step=02/' |
+		seal order=exec >a
+	sed 's/hash=xxh3-128:0/hash=xxh3-128:f/' a >b
+	run -1 fpdiff -F json b a
+	[[ $output == *'"name":"layers.0","step":0,"phase":"fwd","rank":"node7"'* ]]
+	run -1 fpdiff -v --steps 2 -F json b a
+	[[ $output == *'"step":"02"'* && $output != *'"step":2'* ]]
+}
+
+@test "fpdiff counts the records without a partner by rank" {
+	(run_lines "" 0; run_lines "" 1) | seal order=exec >a
+	(run_lines "" 0 | sed 5d; run_lines "" 1 | sed '7d;9d') |
+		seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *$'prefix\trank=0\trecords=59\t'*$'\tunmatched=1\n'* ]]
+	[[ $output == *$'prefix\trank=1\trecords=58\t'*$'\tunmatched=2\n'* ]]
+}
+
+@test "fpdiff fingerprints an array or a table on standard input in place" {
+	npy 2,2 1 2 3 4 >a.npy
+	npy 2,2 1 2 3 5 >b.npy
+	run -0 fpdiff -q a.npy - <a.npy
+	[[ $output == *compared=1* ]]
+	run -1 fpdiff -q a.npy - < <(cat b.npy)
+	[[ $output == *different=1* ]]
+	run -0 fpdiff -q <(gzip -c a.npy) a.npy
+	safetensors c.safetensors ''
+	run -0 fpdiff -q c.safetensors <(cat c.safetensors)
+	printf 'step,loss\n0,1.5\n1,1.25\n' >a.csv
+	run -0 fpdiff a.csv - < <(cat a.csv)
+	[[ $output == *$'prefix\trecords=2\tstep=1\tname=loss'* ]]
+	run -1 fpdiff -q a.csv - < <(sed s/1.25/1.35/ a.csv)
+	# What is neither is no stream, and said to be, once.
+	run -2 --separate-stderr fpdiff -q "$root/tests/demo/data/good.fp.gz" - <<<"hello world"
+	[[ $stderr == "fpdiff: -: neither records nor tensors nor a table"* ]]
 }
 
 # ---- alignment ------------------------------------------------------------
@@ -163,6 +203,8 @@ log_pair() {
 	run -1 fpdiff a b
 	[[ $output == *$'equal=2600\tdifferent=0\tunmatched=22'* ]]
 	[[ $output == *'0 in A alone, 22 in B alone'* ]]
+	fpdiff -v a b | sed -n 's/^diff\tclass=unmatched\t.*\tb=//p' | sort >found
+	grep -o 'xxh3-128:e[0-9a-f]*' lb | sort | diff - found
 }
 
 @test "fpdiff finds exactly 108 differences among 22 insertions" {
@@ -170,6 +212,13 @@ log_pair() {
 	run -1 fpdiff a b
 	[[ $output == *$'equal=2492\tdifferent=108\tunmatched=22'* ]]
 	[[ $output == *$'prefix\trecords=30\t'* ]]
+	fpdiff -v a b >all || [[ $? == 1 ]]
+	sed -n 's/^diff\tclass=unmatched\t.*\tb=//p' all | sort >found
+	grep -o 'xxh3-128:e[0-9a-f]*' lb | sort | diff - found
+	grep '^diff' all | grep -v class=unmatched |
+		grep -o '\<b=xxh3-128:[0-9a-f]*' | sed s/b=// | sort >found
+	grep -o 'xxh3-128:d[0-9a-f]*' lb | sort | diff - found
+	(($(wc -l <found) == 108))
 }
 
 llama() { # ORDER: module or name
@@ -208,6 +257,9 @@ llama() { # ORDER: module or name
 		[[ $output == *$'class=first\tname=loss\tstep=3081'*$'abs=9.99999999'*e-06* ]]
 	[[ $output == *$'equal=3082\tdifferent=1918'* ]]
 	[[ $output == *$'verdict\tresult=different\tstatus=1\tstep=3081'* ]]
+	# Of the steps behind it exactly 4000 is not among the differences.
+	fpdiff -v a b | sed -n 's/^diff\t.*\tstep=\([0-9]*\).*/\1/p' >found || true
+	seq 3081 4999 | grep -vx 4000 | diff - found
 }
 
 @test "fpdiff names the rows of an embedding race from its tiles" {
@@ -564,7 +616,10 @@ npy() {
 
 @test "fpdiff gives up on a device that never ends" {
 	run -2 timeout 20 fpdiff -q "$root/tests/demo/data/good.fp.gz" - </dev/zero
-	[[ $output == *"a device that gives more than 268435456 bytes"* ]]
+	[[ $output == *"-: neither records nor tensors"* ]]
+	run -2 timeout 20 fpdiff -q "$root/tests/demo/data/good.fp.gz" - \
+		< <(exec yes)
+	[[ $output == *"-: neither records nor tensors"* ]]
 }
 
 @test "fpdiff gives up on a line that never ends" {
@@ -684,8 +739,7 @@ safetensors() {
 	[[ $output == *$'result=same\tstatus=0\tbound=0.527'* ]]
 	job g2 "$A" 1 1 7; job g3 "$A" 2 0 8
 	run -1 fpdiff --learn g1 g2 g3 g4 -o m
-	grep -qxF $'unstable\tname=layers.1\tphase=fwd\tio=out\tflips=2\truns=4\tbound=0.5271292119859475' m ||
-		grep -q $'^unstable\tname=layers.1\tphase=fwd\tio=out\tflips=2\truns=4\tbound=0.527' m
+	grep -q $'^unstable\tname=layers.1\tphase=fwd\tio=out\tflips=2\truns=4\tbound=0.5271291954984' m
 	(($(grep -c ^unstable m) == 1))
 	grep -q $'^finding\tentity=boundary:layers.1\tresult=unknown\treason=unstable' m
 	job x "$A" 3 2 9

@@ -634,10 +634,10 @@ digest() {
 @test "fpdump writes metrics, also when it fails" {
 	printf x >x
 	run -0 fpdump --now 5 --prom m.prom x
-	grep -q '^straightedge_status{tool="fpdump",job=""} 0$' m.prom
+	grep -q '^straightedge_status{tool="fpdump",job="m"} 0$' m.prom
 	run -2 fpdump --now 5 --prom m.prom none
-	grep -q '^straightedge_status{tool="fpdump",job=""} 2$' m.prom
-	grep -q '^straightedge_skipped_total{tool="fpdump",job=""} 1$' m.prom
+	grep -q '^straightedge_status{tool="fpdump",job="m"} 2$' m.prom
+	grep -q '^straightedge_skipped_total{tool="fpdump",job="m"} 1$' m.prom
 }
 
 @test "fpdump prints its state when it gets SIGUSR1, also while it waits" {
@@ -771,4 +771,201 @@ digest() {
 	run -2 --separate-stderr fpdump --select nosuch f
 	[[ $stderr == *"nothing matches --select"* ]]
 	run -0 fpdump --select f f
+}
+
+# tables: step and epoch have the same cells under two names of the first column.
+tables() {
+	printf '%s,loss,lr\n0,1.5,0.1\n1,1.4,0.1\n' step >step.csv
+	sed 's/^step/epoch/' step.csv >epoch.csv
+}
+
+@test "fpdump reads a table with a column step as fpdiff does, from a file or a pipe" {
+	tables
+	run -0 --separate-stderr fpdump step.csv
+	[[ $stderr == '' && $output == *order=exec* && $output == *$'name=lr\tvtype=num\tvalue=0.1\tstep=1'* ]]
+	fpdump step.csv >ref.fp
+	fpdump --step step step.csv | diff ref.fp -
+	fpdump <step.csv | sed 's/file=-/file=step.csv/;/^end/d' | diff <(sed /^end/d ref.fp) -
+	fpdump <(cat step.csv) | sed 's|file=/dev/fd/[0-9]*|file=step.csv|;/^end/d' | diff <(sed /^end/d ref.fp) -
+	run -0 fpdiff ref.fp step.csv
+	run -0 fpdiff step.csv ref.fp
+	run -0 fpdiff ref.fp - <step.csv
+	run -0 fpdump -c ref.fp
+	# JSON Lines and TABs say it, too; a member further in does not.
+	printf '{"a":{"step":1},"b":2}\n{"a":{"step":1},"b":3}\n' >inner.jsonl
+	run -0 --separate-stderr fpdump inner.jsonl
+	[[ $output == *dtype=bytes* && $stderr == *'no column "step"'* ]]
+	printf '{"b":2,"step":7}\n' >outer.jsonl
+	run -0 fpdump outer.jsonl
+	[[ $output == *$'name=b\tvtype=num\tvalue=2\tstep=7'* ]]
+	# In a directory it is a file like others.
+	mkdir d
+	cp step.csv d
+	run -0 --separate-stderr fpdump d
+	[[ $output == *dtype=bytes* && $stderr == '' ]]
+}
+
+@test "fpdump says what a table without a step is taken for, and what to give" {
+	tables
+	run -0 --separate-stderr fpdump epoch.csv
+	[[ $stderr == 'fpdump: epoch.csv: taken as plain bytes: no column "step"; --step COLUMN reads the cells, of epoch, loss, lr' ]]
+	run -0 --separate-stderr fpdump - <epoch.csv
+	[[ $stderr == *'standard input: taken as plain bytes'* ]]
+	run -0 --separate-stderr fpdump epoch.csv step.csv
+	[[ $stderr == *'step.csv: one of several files'* || $stderr == *'epoch.csv: taken as plain bytes'* ]]
+	run -0 --separate-stderr fpdump --step epoch epoch.csv
+	[[ $stderr == '' && $output == *$'name=loss\tvtype=num\tvalue=1.4\tstep=1'* ]]
+	run -2 --separate-stderr fpdump --step nix epoch.csv
+	[[ $stderr == *'step column nix: no such column in line 1, it has epoch, loss, lr'* ]]
+	# Text with commas is none, nor is a document in one line.
+	printf 'once, upon\na time, 7\n' >prose
+	printf '{"a":1}\n' >doc.json
+	for f in prose doc.json; do
+		run -0 --separate-stderr fpdump "$f"
+		[[ $output == *dtype=bytes* ]]
+	done
+	[ "$stderr" = '' ]
+}
+
+@test "fpdiff gives no verdict on a table beside plain bytes" {
+	tables
+	run -2 --separate-stderr fpdiff step.csv epoch.csv
+	[[ $stderr == *'nothing to compare: step.csv is read as a table with steps, epoch.csv as plain bytes; --step COLUMN'* ]]
+	[ "$output" = '' ]
+	printf '\1\0\2\0' | npy '<i2' 2, >a.npy
+	run -2 fpdiff step.csv a.npy
+	run -1 --separate-stderr fpdiff <(sed s/1.4/1.5/ step.csv) step.csv
+	[[ $output == *$'step=1\tname=loss'* ]]
+	run -1 --separate-stderr fpdiff epoch.csv step.csv --step loss
+	# Bytes beside bytes: said, and compared.
+	run -0 --separate-stderr fpdiff epoch.csv epoch.csv
+	[[ $stderr == *'epoch.csv: taken as plain bytes'* ]]
+	# A file beside records has the name that fpdump gave it.
+	fpdump a.npy >a.fp
+	run -0 fpdiff a.fp a.npy
+	run -0 fpdiff a.npy - <a.npy
+}
+
+@test "fpdiff says once what a pipe is not, and still reads one with a damaged beginning" {
+	fpdump "$root/tests/demo/data/good-loss.csv" >a.fp
+	for f in "$root/LICENSE" /bin/sh; do
+		run -2 --separate-stderr fpdiff a.fp - <"$f"
+		[ "${#stderr_lines[@]}" = 1 ]
+		[[ $stderr == *'-: neither records nor tensors nor a table'* && $output == '' ]]
+	done
+	sed '1s/.*/noise=1/;/name=loss/{s/value=[^\t]*/value=9/}' a.fp >b.fp
+	run -1 fpdiff a.fp - <b.fp
+	[[ $output == *bad=1* ]]
+	run -1 fpdiff a.fp b.fp
+	run -2 --separate-stderr fpdump -c /bin/sh a.fp
+	[[ $stderr == 'fpdump: /bin/sh: expected records of fpdump' ]]
+}
+
+@test "fpdump refuses containers of others and names the command that converts them" {
+	tables
+	local n=0
+	# The first bytes of each, as its specification has them.
+	while read -r name bytes; do
+		{ printf "$bytes"; head -c 600 /dev/zero; } >"x.$name"
+		run -2 --separate-stderr fpdump "x.$name"
+		[[ $stderr == "fpdump: x.$name: is "*'not read here: convert it first, as with '* ]]
+		run -2 --separate-stderr fpdump - <"x.$name"
+		run -2 --separate-stderr fpdiff "x.$name" "x.$name"
+		[[ $stderr == *'convert it first'* && $output == '' ]]
+		run -2 --separate-stderr fpdiff step.csv - <"x.$name"
+		[[ $stderr == *'convert it first'* && $output == '' ]]
+		run -0 fpdump -t bytes "x.$name"
+		((++n))
+	done <<-'END'
+		zstd \x28\xb5\x2f\xfd
+		skip \x5a\x2a\x4d\x18
+		xz \xfd7zXZ\0
+		bz2 BZh91AY&SY
+		lz4 \x04\x22\x4d\x18
+		lz LZIP\x01
+		7z 7z\xbc\xaf\x27\x1c
+		h5 \x89HDF\r\n\x1a\n
+		sqlite SQLite\x20format\x203\0
+		parquet PAR1
+	END
+	[ "$n" = 10 ]
+	# In a directory the others are printed, and this one is counted.
+	mkdir d
+	cp x.xz step.csv d
+	run -3 --separate-stderr fpdump d
+	[[ $output == *file=step.csv* && ${lines[-1]} == *skipped=1* && $stderr == *'xz -dc FILE'* ]]
+	# What begins alike is none.
+	printf 'BZh9 is a word' >word
+	printf 'PAR' >par
+	run -0 fpdump word par
+	for tool in xz zstd bzip2 lz4; do
+		command -v $tool >/dev/null || continue
+		$tool -c <step.csv >real
+		run -2 --separate-stderr fpdump real
+		[[ $stderr == *"$tool -dc FILE"* ]]
+	done
+	if command -v tar >/dev/null; then
+		tar cf real step.csv
+		run -2 --separate-stderr fpdump real
+		[[ $stderr == *'tar -xf FILE -C DIR'* ]]
+	fi
+}
+
+@test "fpdump says which name two values of a JSON line share" {
+	printf '%s\n' '{"step":1,"a.b":1,"a":{"b":2}}' '{"step":2,"a.b":1}' \
+		'{"step":3,"a":{"b":2}}' '{"step":4,"x":[5],"x.0":6}' >a.jsonl
+	run -3 --separate-stderr fpdump a.jsonl
+	[[ ${stderr_lines[0]} == *'line 1: name a.b: two values, one under a key with a dot'* ]]
+	[[ ${stderr_lines[1]} == *'line 4: name x.0: two values'* ]]
+	[ "$(field value <<<"$output")" = $'1\n2' ]
+	[[ ${lines[-1]} == *skipped=2* ]]
+	printf '{"a":{"b":1},"a.b":2,"c":3}\n' >b.jsonl
+	run -2 --separate-stderr fpdump --step a.b b.jsonl
+	[[ $stderr == *'a second key for the step'* ]]
+}
+
+@test "fpdump refuses columns that no record can have, and keeps labels" {
+	printf x >x
+	run -2 --separate-stderr fpdump -F csv --columns name,nosuch x
+	[[ ${stderr_lines[0]} == *'fp records have no "nosuch", but name dtype shape'* && $output == '' ]]
+	run -0 fpdump -l run=7 -F csv --columns name,run,x.k x
+	[ "${lines[1]%$'\r'}" = '"x","7",""' ]
+	fpdump -l run=7 x >l.fp
+	run -0 fpdump -F csv --columns name,run l.fp
+	[ "${lines[1]%$'\r'}" = '"x","7"' ]
+	run -2 --separate-stderr fpdump -F csv --columns name,runs l.fp
+	[[ $stderr == *'no record has a "runs"'* ]]
+	run -2 fpdiff -F tsv --columns name,nosuch l.fp l.fp
+}
+
+@test "fpdump prints the scalars of a table and of the host as their own table" {
+	tables
+	run -0 --separate-stderr fpdump -F csv --columns step,name,value step.csv
+	[ "${lines[4]%$'\r'}" = '"1","lr","0.1"' ]
+	run -0 --separate-stderr fpdump -F csv --columns step,name,value <step.csv
+	[ "${lines[4]%$'\r'}" = '"1","lr","0.1"' ]
+	run -0 --separate-stderr fpdump --host -F tsv --columns name,value
+	[[ $output == *$'\nkernel.release\t'* ]]
+	fpdump step.csv >s.fp
+	run -0 --separate-stderr fpdump -F tsv s.fp
+	[[ $stderr == *'4 scalar records are not in this table: --type scalar'* ]]
+}
+
+@test "fpdump says that there is nothing to read, and what it cannot do with records" {
+	mkdir empty
+	run -2 --separate-stderr fpdump empty
+	[[ $stderr == 'fpdump: empty: nothing in it' && ${lines[-1]} == *status=2* ]]
+	: >list
+	run -2 --separate-stderr fpdump --files0-from list
+	[[ $stderr == 'fpdump: list: no names in it' ]]
+	printf x >x
+	fpdump x >x.fp
+	for option in --stats --rows --canon --tiles=2 --shardsum=1 --hash=mix64 '--slice=x[0:1]'; do
+		run -2 --separate-stderr fpdump "$option" x.fp
+		[[ $stderr == *"${option%%=*} needs the data"* ]]
+	done
+	run -3 --separate-stderr fpdump -c x.fp --slice 'y[0:1]'
+	[[ $stderr == *'--slice y: there is no tensor of that name'* ]]
+	[[ $output == *result=unknown* ]]
+	run -2 fpdump -c list x
 }

@@ -90,7 +90,7 @@ find lib cmd -name '*.[ch]' 2>/dev/null | sort | xargs awk -v lists="$lists" '
 		}
 		cli = n - 1
 		# In front of everything; and what stands alone.
-		rank["banned"] = rank["straightedge"] = 0
+		rank["banned"] = rank["sort"] = rank["xxh"] = rank["straightedge"] = 0
 		# C11 and POSIX; everything else in <> is third-party.
 		n = split("aio arpa asm assert byteswap complex cpuid ctype " \
 			"dirent dlfcn elf endian errno fcntl features fenv " \

@@ -227,6 +227,7 @@ print_group(struct across *x, const struct group *g)
 		struct diff d = { .class = DIFF_DIFFERENT,
 			.a = (most ? most : g->value)->e,
 			.b = v->e,
+			.at_b = true,
 			.note = buf_cstr(&note) };
 		if (d.a->form != d.b->form)
 			d.class = DIFF_INCOMPARABLE;
@@ -281,6 +282,7 @@ name_culprit(struct across *x, const struct group *g, struct outcome *o)
 	odd = odd == most ? odd->next : odd;
 	o->a = most->e;
 	o->b = odd->e;
+	o->at_b = true;
 	x->text.len = 0;
 	if (g->nvalues != 2 || odd->n != 1 || !odd->e->rank.p)
 		return;

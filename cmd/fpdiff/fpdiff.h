@@ -36,6 +36,13 @@ struct settings {
 
 /* ---- operand.c: what the user named ------------------------------------ */
 
+enum operand_kind {
+	OPERAND_RECORDS = 0,
+	OPERAND_TENSORS = 1,
+	OPERAND_TABLE = 2, /* scalars by step */
+	OPERAND_BYTES = 3, /* one file of no known format */
+};
+
 struct operand;
 struct operand *operand_open(const struct settings *s, const char *name);
 void operand_close(struct operand *o);
@@ -45,8 +52,15 @@ const char *operand_part_name(const struct operand *o, size_t i);
 bool operand_part_rank(const struct operand *o, size_t i, uint64_t *rank);
 struct src *operand_part_open(struct operand *o, size_t i);
 uint64_t operand_skipped(const struct operand *o);
+/*
+ * Once parts of both are open: dies unless they can have something in common.
+ * Plain bytes are what is left when nothing else fits, such as records whose
+ * beginning is damaged; beside anything else that is no answer.
+ */
+void operand_check_pair(const struct operand *a, const struct operand *b);
 
-/* ---- side.c: an operand, record by record ------------------------------ */
+/* ---- entry.c: one record --------------------------------------------------
+ */
 
 /* One record, by what is compared. */
 struct entry {
@@ -58,11 +72,53 @@ struct entry {
 	bool input;       /* io=in or io=param */
 	bool is_volatile; /* a scalar that changes by nature */
 	struct fp_u64 seq;
-	struct str step; /* of the current line; not in a copy */
-	struct str rank, file;
+	struct str step, rank, file;
 	struct str raw;
 	uint64_t line;
 };
+
+/* Of a record that was parsed; the texts are borrowed. No key, no value. */
+void entry_place(struct entry *e, const struct fp *f, struct str line);
+/* Key, name, form and value too; false: out of memory. */
+bool entry_value(struct entry *e, const struct fp *f, struct buf *scratch);
+/* Only for lines that were parsed before. `undone` has room for the line. */
+void entry_parse(struct str raw, struct fp *f, struct rec *rec, char *undone);
+/* The step, if it is a number. */
+bool entry_step(const struct entry *e, uint64_t *step);
+/* A copy of an entry with its line; free() it. */
+struct entry *entry_dup(const struct entry *e);
+
+/* ---- condition.c: what the heads say it was made with ------------------ */
+
+enum {
+	CONDITIONS = 2,
+	CONDITIONS_MAX = 64, /* different values of one condition */
+};
+
+struct conditions {
+	struct str value[CONDITIONS][CONDITIONS_MAX];
+	size_t n[CONDITIONS];
+};
+
+void conditions_take(struct conditions *c, const struct rec *head);
+/*
+ * One that both know and that is not the same, or NULL. What one side does
+ * not say is not known to differ.
+ */
+const char *
+conditions_differ(const struct conditions *a, const struct conditions *b);
+void conditions_free(struct conditions *c);
+
+/* ---- sorted.c: streams that were sorted -------------------------------- */
+
+/*
+ * The source, or one of its text put back in order, which lies in `to`. *lost
+ * becomes true if there is no seq by which to do it.
+ */
+struct src *
+sorted_undo(struct src *src, const char *name, struct buf *to, bool *lost);
+
+/* ---- side.c: an operand, record by record ------------------------------ */
 
 struct side;
 
@@ -71,6 +127,8 @@ struct side *side_open(const struct settings *s, int which);
 void side_over(struct side *side, struct str text);
 void side_close(struct side *side);
 const char *side_name(const struct side *side);
+/* Dies unless the two can be compared: see operand_check_pair. */
+void side_check_pair(const struct side *a, const struct side *b);
 /*
  * The next line that is an fp or scalar record; false at the end. Bad lines
  * are reported and counted on the way. Valid until the next call.
@@ -111,9 +169,6 @@ struct str side_host(const struct side *side);
 uint64_t side_part(const struct side *side);
 /* Streams come in the order of ranks, and this rank's turn is over. */
 bool side_passed(const struct side *side, struct str rank);
-
-/* A copy of an entry with its line; free() it. */
-struct entry *entry_dup(const struct entry *e);
 
 /* ---- twin.c: lines that both sides have ------------------------------- */
 
@@ -177,6 +232,7 @@ struct report {
 struct diff {
 	enum diff_class class;
 	const struct entry *a, *b; /* one may be NULL */
+	bool at_b;                 /* the place is that of b */
 	const char *role;          /* or NULL */
 	const struct mask_rule *rule;
 	const char *note;
@@ -187,9 +243,15 @@ void report_free(struct report *r);
 void report_diff(struct report *r, const struct diff *d);
 /* A record near a divergence: at = -1 is the one before. */
 void report_near(struct report *r, int at, struct str raw, const char *result);
+/* What is certified of one rank. */
+struct prefix {
+	struct str rank; /* p NULL: none */
+	uint64_t records, unmatched;
+	struct str last; /* lines: the last one certified */
+	struct str next; /* and the first that differs, or empty */
+};
+void report_prefix(struct report *r, const struct prefix *p);
 void report_counts(struct report *r);
-/* Only for lines that were parsed before. `undone` has room for the line. */
-void entry_parse(struct str raw, struct fp *f, struct rec *rec, char *undone);
 
 /* ---- the comparisons ---------------------------------------------------- */
 
@@ -197,6 +259,7 @@ struct outcome {
 	struct verdict v;
 	/* the divergence that the verdict names */
 	const struct entry *a, *b;
+	bool at_b;       /* its place is that of b */
 	struct str name; /* or only this, of the one tensor that differs */
 	bool prefix_given;
 	uint64_t prefix;

@@ -6,8 +6,10 @@
  */
 #include "fpdiff.h"
 
-#include <math.h>
 #include <stdlib.h>
+
+#include "sort.h"
+#include "stats.h"
 
 /* The code of the manual page. */
 #define REASON_SUSPECT "suspect"
@@ -149,6 +151,7 @@ take_run(struct learn *l, const char *first, const char *name)
 	l->nroots = 0;
 	struct side *a = side_open(&l->s, ALIGN_A);
 	struct side *b = side_open(&l->s, ALIGN_B);
+	side_check_pair(a, b);
 	if (!side_is_exec(a) || !side_is_exec(b))
 		cli_die("%s: only the order of execution shows roots",
 		    side_is_exec(a) ? name : first);
@@ -256,12 +259,12 @@ static int
 conclude(struct learn *l)
 {
 	struct report *r = l->report;
-	double bound = 1 - pow(0.05, 1 / (double)l->used);
+	double bound = stats_clean(l->used, 0.05);
 	size_t suspects = 0;
 	struct outcome o = { .v = { .result = "same",
 				 .status = STATUS_CLEAN,
 				 .damage = l->damage } };
-	qsort(l->list, l->n, sizeof *l->list, by_name);
+	sort_array(l->list, l->n, sizeof *l->list, by_name);
 	for (size_t i = 0; i < l->n; i++) {
 		suspects += is_suspect(l, &l->list[i]);
 		if (!is_suspect(l, &l->list[i]))

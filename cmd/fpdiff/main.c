@@ -220,6 +220,7 @@ compare_streams(struct report *r)
 {
 	struct side *a = side_open(r->s, ALIGN_A);
 	struct side *b = side_open(r->s, ALIGN_B);
+	side_check_pair(a, b);
 	bool exec = side_is_exec(a) && side_is_exec(b);
 	report_head(r, exec);
 	int status = exec ? exec_compare(r, a, b) : set_compare(r, a, b);

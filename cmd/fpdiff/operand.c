@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "dump.h"
+#include "foreign.h"
 #include "num.h"
+#include "sort.h"
 #include "walk.h"
 
 enum {
@@ -30,7 +32,8 @@ struct operand {
 	struct walk walk;
 	struct part *part;
 	size_t n;
-	bool prints; /* tensors: one part, made here */
+	bool prints; /* one part, made here */
+	enum operand_kind kind;
 	uint64_t skipped;
 };
 
@@ -55,19 +58,6 @@ peek(const char *path, char *head)
 		n = 0;
 	src_close(src);
 	return n;
-}
-
-/* An `fp`, `head` or the like, perhaps behind comments. */
-static bool
-is_records(const char *head, size_t n)
-{
-	struct str rest = { head, n }, line;
-	while (rest.len && str_cut(&rest, '\n', &line)) {
-		if (line.len && line.p[0] == '#')
-			continue;
-		return rec_probe(line.p, line.len + (rest.p != NULL));
-	}
-	return false;
 }
 
 static bool
@@ -117,7 +107,7 @@ has_records(const struct walk *w)
 {
 	char head[PROBE];
 	for (size_t i = 0; i < w->n && i < LOOK; i++)
-		if (is_records(head, peek(w->file[i].path, head)))
+		if (rec_probe_any(head, peek(w->file[i].path, head)))
 			return true;
 	return false;
 }
@@ -129,7 +119,7 @@ list_streams(struct operand *o)
 	o->part = cli_alloc(o->walk.n + 1, sizeof *o->part);
 	for (size_t i = 0; i < o->walk.n; i++) {
 		const char *path = o->walk.file[i].path;
-		if (!is_records(head, peek(path, head))) {
+		if (!rec_probe_any(head, peek(path, head))) {
 			cli_warn("%s: no record stream, left out", path);
 			o->skipped++;
 			continue;
@@ -137,47 +127,10 @@ list_streams(struct operand *o)
 		o->part[o->n] = (struct part){ .path = path };
 		find_rank(&o->part[o->n++]);
 	}
-	qsort(o->part, o->n, sizeof *o->part, by_rank);
+	sort_array(o->part, o->n, sizeof *o->part, by_rank);
 }
 
 /* ---- fingerprints in place --------------------------------------------- */
-
-/* The separator of a table whose first line has the column, or 0. */
-static bool
-has_column(struct str line, char sep, const char *name)
-{
-	struct str word;
-	size_t n = 0;
-	bool found = false;
-	while (str_cut(&line, sep, &word)) {
-		n++;
-		if (word.len > 1 && word.p[0] == '"')
-			word = (struct str){ word.p + 1, word.len - 2 };
-		if (word.len && word.p[word.len - 1] == '\r')
-			word.len--;
-		found |= str_is(word, name);
-	}
-	return found && n > 1;
-}
-
-/* A loss log: a column, or a key of JSON Lines, that is called step. */
-static bool
-is_series(const char *path)
-{
-	static const char name[] = "step";
-	char head[PROBE];
-	struct str rest = { head, peek(path, head) }, line;
-	if (!rest.len || !str_cut(&rest, '\n', &line) || !rest.p)
-		return false;
-	if (line.len && line.p[0] == '{') {
-		static const char key[] = "\"step\":";
-		for (size_t i = 0; i + sizeof key - 1 <= line.len; i++)
-			if (!memcmp(line.p + i, key, sizeof key - 1))
-				return true;
-		return false;
-	}
-	return has_column(line, ',', name) || has_column(line, '\t', name);
-}
 
 static void
 write_head(struct rec_out *out, bool exec)
@@ -206,9 +159,59 @@ temporary(void)
 	return fd;
 }
 
-/* The records go to a temporary file: small, and read like any other. */
+/* Only a file can be looked at and still be read. */
+static bool
+beside_records(const struct operand *o)
+{
+	char head[PROBE];
+	for (int i = 0; i < 2; i++) {
+		const char *other = o->s->operand[i];
+		if (other != o->name && !is_special(other) &&
+		    rec_probe_any(head, peek(other, head)))
+			return true;
+	}
+	return false;
+}
+
+static enum operand_kind
+kind_of(const struct operand *o, const struct tensor_hints *h,
+    const struct dump_count *count)
+{
+	if (dump_is_series(h))
+		return OPERAND_TABLE;
+	bool one = o->walk.n <= 1 && !(o->walk.n && o->walk.file[0].listed);
+	return one && count->plain ? OPERAND_BYTES : OPERAND_TENSORS;
+}
+
+/*
+ * A pipe of no known format may have no end, and its bytes alone are what
+ * cmp(1) compares.
+ */
+static void
+check_pipe(const struct operand *o, struct src *pipe, struct tensor_hints *h)
+{
+	const struct tensor_format *f = NULL;
+	unsigned char head[FOREIGN_HEAD];
+	struct err e;
+	size_t n;
+	if (dump_find_step_src(h, pipe, &e))
+		cli_warn("%s: %s", o->name, e.msg);
+	if (src_read_some(pipe, 0, head, sizeof head, &n, &e) ||
+	    tensor_format_probe(pipe, &f, &e) ||
+	    (!f && foreign_check(head, n, &e)))
+		cli_die_err(o->name, &e);
+	if (!f && !h->step.len)
+		cli_die("%s: neither records nor tensors nor a table with a "
+			"column \"step\" (--step COLUMN reads others)",
+		    o->name);
+}
+
+/*
+ * The records go to a temporary file: small, and read like any other. `pipe`
+ * is the operand if it can be read only once, else NULL; it is closed here.
+ */
 static struct src *
-fingerprint(struct operand *o)
+fingerprint(struct operand *o, struct src *pipe)
 {
 	struct rec_out *out;
 	struct rec_how form = { .form = REC_LINES };
@@ -217,19 +220,27 @@ fingerprint(struct operand *o)
 	struct src *src;
 	struct err e;
 	how.hints.dirfd = -1;
-	/* Two files of one tensor each are compared whatever their names. */
-	how.alone = o->walk.n == 1 && !o->walk.file[0].listed ? "tensor" : NULL;
-	if (o->s->step)
-		how.hints.step = str_c(o->s->step);
-	else if (o->walk.n == 1 && is_series(o->walk.file[0].path))
-		how.hints.step = STR_LIT("step");
+	how.hints.step = str_c(o->s->step);
+	/*
+	 * Two files of one tensor each are compared whatever their names;
+	 * beside records a file has the name that fpdump gives it.
+	 */
+	bool one = pipe || (o->walk.n == 1 && !o->walk.file[0].listed);
+	how.alone = one && !beside_records(o) ? "tensor" : NULL;
+	if (pipe)
+		check_pipe(o, pipe, &how.hints);
+	else if (dump_find_step(&how.hints, o->walk.file, o->walk.n, &e))
+		cli_warn("%s", e.msg);
 	how.exec = dump_is_series(&how.hints);
 	int fd = temporary();
 	if (rec_out_open(&out, fd, &form, &e))
 		cli_die("%s", e.msg);
 	write_head(out, how.exec);
-	if (dump_files(out, o->walk.file, o->walk.n, &how, &count, &e))
+	if (pipe ? dump_src(out, pipe, o->name, &how, &count, &e)
+		 : dump_files(out, o->walk.file, o->walk.n, &how, &count, &e))
 		cli_die_err(o->name, &e);
+	src_close(pipe);
+	o->kind = kind_of(o, &how.hints, &count);
 	uint64_t lacks = count.skipped + count.unread + o->walk.skipped;
 	if (lacks && !count.records)
 		exit(STATUS_NONE); /* what is wrong was said */
@@ -242,6 +253,23 @@ fingerprint(struct operand *o)
 	if (src_open_fd(&src, fd, cli_tmpdir(), SRC_PLAIN, &e))
 		cli_die("%s", e.msg);
 	return src;
+}
+
+/* Waits no longer than it must: the records may come slowly. */
+static bool
+pipe_has_records(struct src *src)
+{
+	char head[PROBE];
+	size_t have = 0, n;
+	do {
+		if (src_read_next(
+			src, have, head + have, sizeof head - have, &n, NULL))
+			return true; /* whose reader says what is wrong */
+		have += n;
+		if (rec_probe_any(head, have))
+			return true;
+	} while (n && have < sizeof head);
+	return !have;
 }
 
 /* ---- the interface ----------------------------------------------------- */
@@ -266,7 +294,7 @@ operand_open(const struct settings *s, const char *name)
 	if (!o->walk.n)
 		cli_die("%s: nothing in it", name);
 	o->skipped = o->walk.skipped;
-	if (!s->step && has_records(&o->walk)) {
+	if (has_records(&o->walk)) {
 		list_streams(o);
 		return o;
 	}
@@ -317,12 +345,30 @@ operand_part_open(struct operand *o, size_t i)
 	struct src *src;
 	struct err e;
 	if (o->prints)
-		return fingerprint(o);
+		return fingerprint(o, NULL);
 	const char *path = o->part[i].path;
 	int r = strcmp(path, "-")
 		    ? src_open(&src, path, cli_tmpdir(), 0, &e)
 		    : src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e);
 	if (r)
 		cli_die_err(path, &e);
-	return src;
+	return o->walk.n || pipe_has_records(src) ? src : fingerprint(o, src);
+}
+
+void
+operand_check_pair(const struct operand *a, const struct operand *b)
+{
+	static const char *const word[] = { "fingerprint records", "tensors",
+		"a table with steps", "plain bytes" };
+	bool tables = a->kind == OPERAND_TABLE || b->kind == OPERAND_TABLE;
+	bool tensors = a->kind == OPERAND_TENSORS || b->kind == OPERAND_TENSORS;
+	bool bytes = a->kind == OPERAND_BYTES || b->kind == OPERAND_BYTES;
+	if (a->kind == b->kind || !(bytes || (tables && tensors)))
+		return;
+	bool records = a->kind == OPERAND_RECORDS || b->kind == OPERAND_RECORDS;
+	cli_die("nothing to compare: %s is read as %s, %s as %s%s", a->name,
+	    word[a->kind], b->name, word[b->kind],
+	    tables    ? "; --step COLUMN reads tables"
+	    : records ? "; fpdump -c REF FILE checks a file"
+		      : "");
 }

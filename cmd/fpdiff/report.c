@@ -21,15 +21,10 @@ const char *const diff_class_name[DIFF_CLASSES] = {
 	[DIFF_TAINTED] = "tainted",
 };
 
-void
-entry_parse(struct str raw, struct fp *f, struct rec *rec, char *undone)
-{
-	struct err e;
-	if (!undone)
-		cli_die("out of memory");
-	rec_parse(raw, undone, rec, &e);
-	fp_parse(f, rec, NULL, &e);
-}
+/* Words that may be read as harmless. */
+static const char *const class_note[DIFF_CLASSES] = {
+	[DIFF_ISOLATED] = "different like the others, between two that match",
+};
 
 static const struct fp *
 open_entry(struct report *r, int which, const struct entry *e)
@@ -87,6 +82,31 @@ report_near(struct report *r, int at, struct str raw, const char *result)
 	put_place(r->out, f);
 	rec_put(r->out, "result", result);
 	rec_end(r->out);
+}
+
+void
+report_prefix(struct report *r, const struct prefix *p)
+{
+	struct rec_out *o = r->out;
+	struct entry e = { .raw = p->last };
+	const struct fp *f = p->records ? open_entry(r, 0, &e) : NULL;
+	rec_begin(o, "prefix");
+	if (p->rank.p)
+		rec_str(o, "rank", p->rank);
+	rec_u64(o, "records", p->records);
+	if (f && f->place[FP_STEP].p)
+		rec_str(o, "step", f->place[FP_STEP]);
+	if (f)
+		rec_str(o, "name", f->name);
+	if (f && f->place[FP_IO].p)
+		rec_str(o, "io", f->place[FP_IO]);
+	if (p->next.p) {
+		e.raw = p->next;
+		rec_str(o, "next", open_entry(r, 1, &e)->name);
+	}
+	if (p->unmatched)
+		rec_u64(o, "unmatched", p->unmatched);
+	rec_end(o);
 }
 
 /* ---- what changed ------------------------------------------------------ */
@@ -259,7 +279,7 @@ report_diff(struct report *r, const struct diff *d)
 {
 	const struct fp *a = open_entry(r, 0, d->a);
 	const struct fp *b = open_entry(r, 1, d->b);
-	const struct fp *f = a ? a : b;
+	const struct fp *f = a && !d->at_b ? a : b;
 	struct rec_out *o = r->out;
 	const char *why = NULL;
 	if (d->class == DIFF_INCOMPARABLE)
@@ -289,8 +309,9 @@ report_diff(struct report *r, const struct diff *d)
 		put_learned(r, a, b);
 	if (f->file.p)
 		rec_str(o, "file", f->file);
-	if (d->note || why)
-		rec_put(o, "note", d->note ? d->note : why);
+	const char *note = d->note ? d->note : class_note[d->class];
+	if (note || why)
+		rec_put(o, "note", note ? note : why);
 	rec_end(o);
 }
 
@@ -348,7 +369,8 @@ report_counts(struct report *r)
 		if (i == DIFF_UNMATCHED)
 			count_unmatched(r);
 		else
-			put_count(r->out, diff_class_name[i], t->n[i], NULL);
+			put_count(
+			    r->out, diff_class_name[i], t->n[i], class_note[i]);
 	}
 	put_count(r->out, "missing-rank", t->missing,
 	    "ranks that one side does not have");
@@ -406,7 +428,7 @@ report_verdict(struct report *r, const struct outcome *o)
 	if (known)
 		rec_put(out, "cause", o->cause);
 	if (a) {
-		put_place(out, a);
+		put_place(out, b && o->at_b ? b : a);
 		rec_str(out, "name", a->name);
 	} else if (o->name.len) {
 		rec_str(out, "name", o->name);

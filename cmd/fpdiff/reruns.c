@@ -313,6 +313,7 @@ take_run(struct job *j, struct run *run)
 	j->s.operand[ALIGN_B] = run->name;
 	struct side *a = side_open(&j->s, ALIGN_A);
 	struct side *b = side_open(&j->s, ALIGN_B);
+	side_check_pair(a, b);
 	if (!side_is_exec(a) || !side_is_exec(b))
 		cli_die("%s: reruns need records in the order of execution",
 		    side_is_exec(a) ? run->name : j->run[0].name);

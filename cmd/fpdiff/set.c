@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "map.h"
+#include "sort.h"
 
 enum { SHOWN = 8 }; /* differences printed without -v */
 
@@ -398,7 +399,7 @@ print_rest(struct set *x, int side)
 			memcpy(e + i, g->e, g->n * sizeof *e);
 			i += g->n;
 		}
-	qsort(e, n, sizeof *e, by_line);
+	sort_array(e, n, sizeof *e, by_line);
 	for (i = 0; i < n; i++)
 		alone(x, side == ALIGN_A ? e[i] : NULL,
 		    side == ALIGN_B ? e[i] : NULL);

@@ -17,7 +17,10 @@
 #define REASON_INCOMPARABLE "incomparable"
 #define REASON_NOTHING "nothing-compared"
 
-enum { NONE = -1 };
+enum {
+	NONE = -1,
+	SHOWN = 20, /* bad lines; all are counted */
+};
 
 /* A record of the reference: its line, kept, and who has the same key. */
 struct ref {
@@ -91,6 +94,8 @@ read_ref(struct check *c)
 	struct err e;
 	int r = strcmp(path, "-") ? src_open(&src, path, cli_tmpdir(), 0, &e)
 				  : src_open_fd(&src, 0, cli_tmpdir(), 0, &e);
+	if (!r && !records_probe_file(src))
+		r = err_set(&e, SE_EFORMAT, "expected records of fpdump");
 	if (!r)
 		r = rec_in_open(&in, src, &e);
 	if (r)
@@ -107,8 +112,12 @@ read_ref(struct check *c)
 		}
 		if (got == 1)
 			rec_in_bad(in);
-		cli_warn_err(path, &e);
+		if (rec_in_totals(in)->bad <= SHOWN)
+			cli_warn_err(path, &e);
 	}
+	if (rec_in_totals(in)->bad > SHOWN)
+		cli_warn(
+		    "%s: %" PRIu64 " bad lines", path, rec_in_totals(in)->bad);
 	damage_add(&c->damage, rec_in_totals(in));
 	rec_in_close(in);
 }
@@ -295,6 +304,8 @@ compare_files(struct check *c, struct dump_count *count)
 		}
 	if (!c->s->noperands)
 		add_named(c, &w);
+	if (dump_find_step(&c->s->dump.hints, w.file, w.n, &e))
+		cli_warn("%s", e.msg);
 	if (bundle_fold(&w, &e) ||
 	    dump_files(c->o, w.file, w.n, &c->s->dump, count, &e))
 		cli_die("%s", e.msg);
@@ -427,6 +438,7 @@ check_main(struct settings *s)
 	rec_put(c.o, "order", "set");
 	rec_end(c.o);
 	compare_files(&c, &count);
+	c.damage.skipped += slices_unmet(s);
 	report_missing(&c);
 	progress_stop(s->progress);
 	struct verdict v = judge(&c);

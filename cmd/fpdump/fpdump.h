@@ -11,6 +11,7 @@
 #include "progress.h"
 #include "rec.h"
 #include "src.h"
+#include "walk.h"
 
 struct settings {
 	struct cli_common common;
@@ -20,6 +21,8 @@ struct settings {
 	const char *libs;   /* --libs PROGRAM */
 	const char *check;  /* -c REF.fp */
 	bool live, records; /* -t live, -t records */
+	bool type_given;    /* --type */
+	bool listed;        /* --files0-from */
 	char **operand;
 	size_t noperands;
 	struct progress *progress;
@@ -30,7 +33,35 @@ struct outcome {
 	struct dump_count count;
 	uint64_t unread; /* operands that could not be read */
 	bool filtered;   /* records in: the input was not whole */
+	/* Records in: which odd ones of --columns some record had, by bits. */
+	uint64_t columns_seen;
 };
+
+/* ---- input.c: what the operands are -------------------------------------- */
+
+enum input_kind {
+	INPUT_NONE, /* could not be read, which was said */
+	INPUT_HOST,
+	INPUT_RECORDS,
+	INPUT_LIVE,
+	INPUT_PIPE, /* standard input or a FIFO, read like a file */
+	INPUT_FILES,
+};
+
+struct input {
+	enum input_kind kind;
+	struct src *src;  /* of a pipe */
+	const char *name; /* and what the user called it */
+	bool recorder;    /* a program speaks: the head gets time and host */
+	struct walk walk; /* INPUT_FILES */
+};
+
+/* Finds out, and sets what follows from it for dump: step, exec. */
+void input_look(struct settings *s, struct input *in, struct outcome *out);
+/* Head and records; of INPUT_RECORDS the ends as well. */
+void input_dump(struct rec_out *o, const struct settings *s, struct input *in,
+    struct outcome *out);
+void input_close(struct input *in);
 
 /* ---- live.c: standard input as a stream of images ----------------------- */
 
@@ -44,6 +75,8 @@ void live_dump(struct rec_out *o, const struct settings *s, struct src *src,
 /* ---- records.c: records in, selection out ------------------------------- */
 
 bool records_probe(struct src *src);
+/* The same of a file, whose first lines may be damaged. */
+bool records_probe_file(struct src *src);
 /* Takes over src. Writes the heads and ends of the input as well. */
 void records_copy(struct rec_out *o, const struct settings *s, struct src *src,
     const char *name, struct outcome *out);
@@ -67,6 +100,8 @@ int check_main(struct settings *s);
 /* The head record; `live` adds time and host. */
 void head_write(
     struct rec_out *o, const struct settings *s, const char *order, bool live);
+/* Says which --slice met no tensor; how many. */
+uint64_t slices_unmet(const struct settings *s);
 /* A message about a file or operand, for dump_how.left_out. */
 void warn_left_out(void *user, const char *file, const struct err *e);
 

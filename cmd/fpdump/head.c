@@ -1,8 +1,9 @@
-/* The head of what fpdump writes. */
+/* The head of what fpdump writes, and its messages. */
 #define _GNU_SOURCE /* gethostname */
 #include "fpdump.h"
 
 #include <limits.h>
+#include <string.h>
 #include <unistd.h>
 
 void
@@ -27,9 +28,24 @@ head_write(
 	rec_end(o);
 }
 
+uint64_t
+slices_unmet(const struct settings *s)
+{
+	const struct fingerprint_how *p = &s->dump.print;
+	uint64_t n = 0;
+	for (size_t i = 0; i < p->nslices; i++) {
+		if (p->slice_met[i])
+			continue;
+		cli_warn("--slice %.*s: there is no tensor of that name",
+		    STR_ARG(p->slice[i].name));
+		n++;
+	}
+	return n;
+}
+
 void
 warn_left_out(void *user, const char *file, const struct err *e)
 {
 	(void)user;
-	cli_warn_err(file, e);
+	cli_warn_err(strcmp(file, "-") ? file : "standard input", e);
 }

@@ -13,6 +13,7 @@
 #include "buf.h"
 #include "facts.h"
 #include "fpdump.h"
+#include "sort.h"
 #include "walk.h"
 
 extern char **environ;
@@ -303,7 +304,7 @@ add_distinct(
 {
 	struct buf b = { 0 };
 	if (n)
-		qsort(list, n, sizeof *list, by_name);
+		sort_array(list, n, sizeof *list, by_name);
 	for (size_t i = 0; i < n; i++) {
 		if (i && str_same(list[i].name, list[i - 1].name))
 			continue;
@@ -493,7 +494,7 @@ write_facts(struct rec_out *o, const struct settings *s, struct facts *f,
     struct outcome *out)
 {
 	struct err e;
-	qsort(f->p, f->n, sizeof *f->p, by_name);
+	sort_array(f->p, f->n, sizeof *f->p, by_name);
 	for (size_t i = 0; i < f->n; i++) {
 		struct fp r = { .scalar = true,
 			.name = f->p[i].name,

@@ -19,6 +19,7 @@
 #include "buf.h"
 #include "map.h"
 #include "num.h"
+#include "sort.h"
 
 enum {
 	PEEK = 512,
@@ -383,7 +384,7 @@ one_image(struct live *l, struct err *e)
 		hints.format = f->name;
 		r = tensor_open(&set, slice, &hints, e);
 		if (!r && set.n)
-			qsort(set.t, set.n, sizeof *set.t, by_offset);
+			sort_array(set.t, set.n, sizeof *set.t, by_offset);
 		for (size_t i = 0; !r && i < set.n; i++)
 			r = one_entry(l, &set.t[i], e);
 		if (r)

@@ -11,12 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include "bundle.h"
 #include "num.h"
-#include "walk.h"
 
 enum {
 	DTYPE = OPT_OWN,
@@ -234,6 +231,8 @@ add_list(struct settings *s, const char *path)
 {
 	size_t n;
 	char **names = cli_names(path, &n);
+	if (!n)
+		cli_die("%s: no names in it", path);
 	for (size_t i = 0; i < n; i++)
 		add_operand(s, names[i]);
 	cli_names_free(names, n);
@@ -347,6 +346,8 @@ parse(struct settings *s, int argc, char **argv)
 	while ((id = opt_next(&opt)) != OPT_END)
 		if (!own_option(s, id, &opt))
 			cli_common(&s->common, id, &opt, usage, summary);
+	s->type_given = s->common.how.type != NULL;
+	s->common.labels = true;
 	cli_common_done(&s->common, "fp");
 	check_combinations(s);
 }
@@ -364,157 +365,7 @@ settings_free(struct settings *s)
 	free(s->dump.select.glob);
 }
 
-/* ---- input ----------------------------------------------------------- */
-
-static bool
-is_stdin(const char *operand)
-{
-	return !strcmp(operand, "-");
-}
-
-/* Standard input that is neither a live stream nor records. */
-static void
-dump_stdin(struct rec_out *o, const struct settings *s, struct src *src,
-    struct outcome *out)
-{
-	struct err e;
-	char byte;
-	size_t n;
-	if (src_read_next(src, 0, &byte, 1, &n, &e)) {
-		cli_warn_err("standard input", &e);
-		out->unread++;
-	} else if (!n && !s->dump.hints.format) {
-		cli_warn("standard input: empty");
-		out->unread++;
-	} else if (dump_src(o, src, "-", &s->dump, &out->count, &e)) {
-		cli_die_err("standard input", &e);
-	}
-}
-
-static void
-dump_operands(struct rec_out *o, const struct settings *s, struct outcome *out)
-{
-	struct walk w = { .skip = warn_left_out };
-	struct err e;
-	for (size_t i = 0; i < s->noperands; i++)
-		if (walk_add(&w, s->operand[i], &e)) {
-			cli_warn_err(s->operand[i], &e);
-			out->unread++;
-		}
-	if (bundle_fold(&w, &e))
-		cli_die("%s", e.msg);
-	out->count.skipped += w.skipped;
-	progress_total(s->progress, w.bytes);
-	if (dump_files(o, w.file, w.n, &s->dump, &out->count, &e))
-		cli_die("%s", e.msg);
-	walk_close(&w);
-}
-
-static void
-copy_operand(struct rec_out *o, const struct settings *s, const char *path,
-    struct outcome *out)
-{
-	struct src *src;
-	struct err e;
-	int r = is_stdin(path)
-		    ? src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e)
-		    : src_open(&src, path, cli_tmpdir(), 0, &e);
-	if (!r) {
-		records_copy(o, s, src, path, out);
-		return;
-	}
-	cli_warn_err(path, &e);
-	out->unread++;
-}
-
-/* Is the first operand a record stream? Then all have to be. */
-static bool
-is_records(const struct settings *s)
-{
-	struct src *src;
-	struct stat st;
-	const char *path = s->operand[0];
-	if (s->records)
-		return true;
-	/* Opening a FIFO to look at it would take its beginning away. */
-	if (s->dump.hints.format || stat(path, &st) || !S_ISREG(st.st_mode) ||
-	    src_open(&src, path, cli_tmpdir(), 0, NULL))
-		return false;
-	bool yes = records_probe(src);
-	src_close(src);
-	return yes;
-}
-
-/* One of the ways in which standard input can be meant. */
-static bool
-from_stdin(struct rec_out *o, struct settings *s, struct outcome *out)
-{
-	struct src *src;
-	struct stat st;
-	struct err e;
-	if (src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e)) {
-		cli_warn_err("standard input", &e);
-		out->unread++;
-		head_write(o, s, "set", false);
-		return false;
-	}
-	bool forced = s->dump.hints.format || s->live || s->records;
-	if (s->records || (!forced && records_probe(src))) {
-		records_copy(o, s, src, "standard input", out);
-		return true;
-	}
-	bool live = live_probe(s, src);
-	bool recorder = live_is_framed(src) && !fstat(STDIN_FILENO, &st) &&
-			!S_ISREG(st.st_mode);
-	s->dump.exec = live || dump_is_series(&s->dump.hints);
-	head_write(o, s, s->dump.exec ? "exec" : "set", recorder);
-	if (live)
-		live_dump(o, s, src, out);
-	else
-		dump_stdin(o, s, src, out);
-	src_close(src);
-	return false;
-}
-
-/* True if the input was records, whose ends are written already. */
-static bool
-dump(struct rec_out *o, struct settings *s, struct outcome *out)
-{
-	size_t dashes = 0;
-	for (size_t i = 0; i < s->noperands; i++)
-		dashes += is_stdin(s->operand[i]);
-	if (s->host) {
-		host_dump(o, s, out);
-		return false;
-	}
-	if (!s->noperands || (dashes && s->noperands == 1))
-		return from_stdin(o, s, out);
-	if (is_records(s)) {
-		for (size_t i = 0; i < s->noperands; i++)
-			copy_operand(o, s, s->operand[i], out);
-		return true;
-	}
-	if (dashes)
-		cli_usage("standard input stands alone, not among files");
-	s->dump.exec = dump_is_series(&s->dump.hints);
-	head_write(o, s, s->dump.exec ? "exec" : "set", false);
-	dump_operands(o, s, out);
-	return false;
-}
-
-/* Padding that was to be left out of a tensor nobody saw. */
-static void
-report_slices(const struct settings *s, struct outcome *out)
-{
-	const struct fingerprint_how *p = &s->dump.print;
-	for (size_t i = 0; i < p->nslices; i++) {
-		if (p->slice_met[i])
-			continue;
-		cli_warn("--slice %.*s: there is no tensor of that name",
-		    STR_ARG(p->slice[i].name));
-		out->count.skipped++;
-	}
-}
+/* ---- what came of it -------------------------------------------------- */
 
 /* Was something asked for that is not there? */
 static bool
@@ -544,6 +395,60 @@ status_of(const struct settings *s, const struct outcome *out)
 							 : STATUS_CLEAN;
 }
 
+static bool
+is_label(void *user, struct str name)
+{
+	const struct dump_how *d = &((const struct settings *)user)->dump;
+	for (size_t i = 0; i < d->nlabels; i++)
+		if (str_same(d->label[i].key, name))
+			return true;
+	return false;
+}
+
+/* Tables have one type, and what a user wants to see of a table is its cells.
+ */
+static void
+choose_columns(struct settings *s, const struct input *in)
+{
+	bool scalars =
+	    in->kind == INPUT_HOST ||
+	    (in->kind != INPUT_RECORDS && dump_is_series(&s->dump.hints));
+	if (scalars && !s->type_given && !s->common.quiet)
+		s->common.how.type = "scalar";
+	/* Records that are read may have labels: seen when they are. */
+	if (in->kind != INPUT_RECORDS)
+		cli_columns(&s->common, is_label, s);
+}
+
+/* Was a column asked for that no record had? */
+static bool
+lacks_columns(const struct settings *s, const struct outcome *out)
+{
+	const struct cli_common *c = &s->common;
+	struct str rest = str_c(c->how.columns), name;
+	bool lacks = false;
+	if (!rest.p || !out->count.records)
+		return false;
+	for (unsigned i = 0; i < 64 && cli_column_odd(c, &rest, &name); i++) {
+		if (out->columns_seen >> i & 1 || is_label((void *)s, name))
+			continue;
+		cli_warn("--columns: no record has a \"%.*s\"", STR_ARG(name));
+		lacks = true;
+	}
+	return lacks;
+}
+
+static void
+report_scalars(const struct settings *s, const struct outcome *out)
+{
+	int form = s->common.how.form;
+	if ((form == REC_TSV || form == REC_CSV) && out->count.scalars &&
+	    !strcmp(s->common.how.type, "fp"))
+		cli_warn("%" PRIu64 " scalar records are not in this table: "
+			 "--type scalar",
+		    out->count.scalars);
+}
+
 static int
 finish(struct rec_out *o, const struct settings *s, bool records, int status,
     uint64_t skipped)
@@ -571,25 +476,31 @@ static int
 run(struct settings *s)
 {
 	struct outcome out = { 0 };
+	struct input in = { .kind = INPUT_NONE };
 	struct cli_out file;
 	struct rec_out *o;
 	struct err e;
 	cli_out_open(&file, s->common.output, false);
+	s->progress = progress_start(&s->common);
+	input_look(s, &in, &out);
+	choose_columns(s, &in);
 	if (rec_out_open(&o, file.fd, &s->common.how, &e))
 		cli_die_err("output", &e);
-	s->progress = progress_start(&s->common);
-	bool records = dump(o, s, &out);
+	input_dump(o, s, &in, &out);
 	progress_stop(s->progress);
+	bool records = in.kind == INPUT_RECORDS;
 	if (!records)
-		report_slices(s, &out);
-	int status =
-	    selects_nothing(s, &out) ? STATUS_NONE : status_of(s, &out);
+		out.count.skipped += slices_unmet(s);
+	report_scalars(s, &out);
+	bool nothing = selects_nothing(s, &out) || lacks_columns(s, &out);
+	int status = nothing ? STATUS_NONE : status_of(s, &out);
 	uint64_t skipped = out.count.skipped + out.unread;
 	if (s->common.verbose)
 		cli_warn("%" PRIu64 " records, %" PRIu64 " left out",
 		    out.count.records, skipped);
 	int r = finish(o, s, records, status, skipped);
 	rec_out_close(o);
+	input_close(&in);
 	if (cli_out_close(&file, !r) || r)
 		status = STATUS_NONE;
 	cli_prom(&s->common, NULL, NULL, NULL, status, skipped);

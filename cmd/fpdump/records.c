@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PROBE = 64, ENOUGH = 16 };
+enum {
+	PROBE = 64,
+	PROBE_FILE = 4096,
+	ENOUGH = 16,
+	SHOWN = 20, /* bad lines; all are counted */
+};
 
 /* What the ends of an input said, for the ends of the selection. */
 struct ends {
@@ -34,6 +39,15 @@ records_probe(struct src *src)
 	return rec_probe(head, have);
 }
 
+bool
+records_probe_file(struct src *src)
+{
+	char head[PROBE_FILE];
+	size_t n;
+	return !src_read_some(src, 0, head, sizeof head, &n, NULL) &&
+	       rec_probe_any(head, n);
+}
+
 static int
 take_end(struct ends *t, const struct rec *r, struct err *e)
 {
@@ -56,6 +70,28 @@ take_end(struct ends *t, const struct rec *r, struct err *e)
 	return err;
 }
 
+static bool
+has_key(const struct rec *r, struct str key)
+{
+	for (size_t i = 0; i < r->n; i++)
+		if (str_same(r->field[i].key, key))
+			return true;
+	return false;
+}
+
+/* Labels are what records say: which of the columns asked for are some? */
+static void
+see_columns(const struct settings *s, const struct rec *r, struct outcome *out)
+{
+	const struct cli_common *c = &s->common;
+	struct str rest = str_c(c->how.columns), name;
+	if (!rest.p || !str_is(r->type, c->how.type))
+		return;
+	for (unsigned i = 0; i < 64 && cli_column_odd(c, &rest, &name); i++)
+		if (has_key(r, name))
+			out->columns_seen |= UINT64_C(1) << i;
+}
+
 /* A fingerprint or scalar: passed on as it is unless labels are added. */
 static int
 take_record(struct rec_out *o, const struct settings *s, const struct rec *r,
@@ -65,6 +101,7 @@ take_record(struct rec_out *o, const struct settings *s, const struct rec *r,
 	const struct dump_how *how = &s->dump;
 	if (how->nlabels) {
 		struct fp f;
+		see_columns(s, r, out);
 		int err = fp_parse(&f, r, label, e);
 		return err ? err : dump_record(o, &f, how, &out->count, e);
 	}
@@ -72,7 +109,9 @@ take_record(struct rec_out *o, const struct settings *s, const struct rec *r,
 	    !select_step(&how->select, rec_text_of(r, "step")))
 		return 0;
 	rec_copy(o, r);
+	see_columns(s, r, out);
 	out->count.records++;
+	out->count.scalars += str_is(r->type, "scalar");
 	return 0;
 }
 
@@ -151,7 +190,7 @@ records_copy(struct rec_out *o, const struct settings *s, struct src *src,
 		int err = got < 0 ? got : take(o, s, &r, &ends, out, &e);
 		if (err && got > 0)
 			rec_in_bad(in);
-		if (err)
+		if (err && rec_in_totals(in)->bad <= SHOWN)
 			cli_warn_err(name, &e);
 		if (got == SE_EUNSUP || got == SE_ENOMEM) {
 			out->filtered = true;

@@ -13,6 +13,7 @@
 #include "launch.h"
 #include "num.h"
 #include "signflip.h"
+#include "sort.h"
 
 enum { OPT_A = OPT_VERB, OPT_B, OPT_MARGIN };
 
@@ -316,7 +317,7 @@ median_of(const double *v, size_t n)
 {
 	double *s = cli_alloc(n, sizeof *s);
 	memcpy(s, v, n * sizeof *s);
-	qsort(s, n, sizeof *s, by_value);
+	sort_array(s, n, sizeof *s, by_value);
 	double m = n % 2 ? s[n / 2] : (s[n / 2 - 1] + s[n / 2]) / 2;
 	free(s);
 	return m;

@@ -14,6 +14,7 @@
 #include "cur.h"
 #include "insn.h"
 #include "rt/shared.h"
+#include "sort.h"
 
 enum {
 	FUNCS_MAX = 4 << 20, /* symbols of one object */
@@ -180,7 +181,7 @@ read_functions(struct object *o, struct err *e)
 	if (r < 0)
 		return r;
 	if (o->nfuncs)
-		qsort(o->func, o->nfuncs, sizeof *o->func, by_address);
+		sort_array(o->func, o->nfuncs, sizeof *o->func, by_address);
 	note_aliases(o);
 	return read_imports(o, e);
 }
@@ -259,7 +260,7 @@ sort_sites(struct object *o)
 {
 	size_t n = 0;
 	if (o->nsites)
-		qsort(o->site, o->nsites, sizeof *o->site, by_site);
+		sort_array(o->site, o->nsites, sizeof *o->site, by_site);
 	for (size_t i = 0; i < o->nsites; i++)
 		if (!n || o->site[i].func != o->site[n - 1].func)
 			o->site[n++] = o->site[i];

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "num.h"
+#include "sort.h"
 
 enum { OPT_TREE = OPT_VERB, OPT_DIST, OPT_FLAME, OPT_VS, OPT_TOP, OPT_BY };
 
@@ -162,7 +163,7 @@ tree_make(struct tree *t, const struct result *r, unsigned c)
 		t->order[i] = (uint32_t)i;
 	sorted = t;
 	if (r->npaths)
-		qsort(t->order, r->npaths, sizeof *t->order, by_incl);
+		sort_array(t->order, r->npaths, sizeof *t->order, by_incl);
 	for (size_t i = 0; i < n; i++)
 		t->first[i] = t->next[i] = UINT32_MAX;
 	/* Smallest first, each put in front of its list. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "num.h"
+#include "sort.h"
 
 enum {
 	ENTRIES_MAX = 1 << 20, /* functions in a file that is read */
@@ -137,7 +138,7 @@ result_sort(struct result *r)
 		return;
 	for (size_t i = 0; i < r->nentries; i++)
 		order[i] = &r->entry[i];
-	qsort(order, r->nentries, sizeof *order, by_weight);
+	sort_array(order, r->nentries, sizeof *order, by_weight);
 	for (size_t i = 0; i < r->nentries; i++) {
 		sorted[i] = *order[i];
 		at[order[i] - r->entry] = (uint32_t)i;

@@ -1,6 +1,7 @@
 /* What is right, what is wrong, and how often: see score.h. */
 #include "score.h"
 
+#include "sort.h"
 #include "stats.h"
 #include "verbs.h"
 #include "why.h"
@@ -245,7 +246,7 @@ put_side(struct rec_out *o, struct side *s)
 	card_rate(o, "selective-risk", wrong, n - unknown, NULL, NULL);
 	card_rate(o, "generalised-risk", wrong, n, NULL, NULL);
 	card_rate(o, "unknown", unknown, n, NULL, NULL);
-	qsort(s->reason, s->nreasons, sizeof *s->reason, card_by_count);
+	sort_array(s->reason, s->nreasons, sizeof *s->reason, card_by_count);
 	for (size_t i = 0; i < s->nreasons; i++)
 		card_rate(o, "unknown-reason", s->reason[i].n, n, "reason",
 		    s->reason[i].name);

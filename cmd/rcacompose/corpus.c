@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <sys/stat.h>
 
+#include "sort.h"
+
 /* ---- incidents ------------------------------------------------------- */
 
 static void
@@ -128,8 +130,7 @@ list(const char *dir, size_t *n)
 		names[(*n)++] = path;
 	}
 	closedir(d);
-	if (*n)
-		qsort(names, *n, sizeof *names, by_name);
+	sort_array(names, *n, sizeof *names, by_name);
 	return names ? names : cli_alloc(1, sizeof *names);
 }
 

@@ -4,6 +4,7 @@
 #include "family.h"
 #include "reasons.h"
 #include "scope.h"
+#include "sort.h"
 
 #include <stdlib.h>
 
@@ -317,9 +318,9 @@ judge_sort(struct judgement *j, const struct finding **out)
 				facts_name(j->facts, j->finding[i].entity),
 				rank_of(&j->finding[i]) };
 	}
-	if (!n || !j->n)
+	if (!n)
 		return;
-	qsort(n, j->n, sizeof *n, by_rank);
+	sort_array(n, j->n, sizeof *n, by_rank);
 	for (size_t i = 0; i < j->n; i++)
 		out[i] = n[i].x;
 }

@@ -532,7 +532,7 @@ run_main(int argc, char **argv)
 	    records_close(r.log, &log, result, r.status, 0) == STATUS_NONE)
 		r.status = STATUS_NONE;
 	int status = records_close(r.out, &out, result, r.status, 0);
-	cli_prom(&s.common, s.stack, r.result, r.reason, status, 0);
+	cli_prom(&s.common, NULL, r.result, r.reason, status, 0);
 	weigher_free(&r.weigher);
 	stack_close(r.stack);
 	buf_free(&r.answer);

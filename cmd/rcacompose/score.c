@@ -133,7 +133,7 @@ score_main(int argc, char **argv)
 				   : score_corpus(sc, &result, &reason);
 	uint64_t skipped = sc->all.bad + sc->all.skipped;
 	status = records_close(sc->out, &out, result, status, skipped);
-	cli_prom(&s->common, s->stack, result, reason, status, skipped);
+	cli_prom(&s->common, NULL, result, reason, status, skipped);
 	for (size_t i = 0; i < sc->nsides; i++)
 		card_free(&sc->side[i]);
 	free(sc);

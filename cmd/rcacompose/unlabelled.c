@@ -1,6 +1,8 @@
 /* What logs of verdicts tell without labels: see score.h. */
 #include "score.h"
 
+#include "sort.h"
+
 struct log {
 	struct map names[2];
 	struct tally_row row[2][REASONS_MAX]; /* reasons, agents */
@@ -70,7 +72,7 @@ static void
 put_log_rows(struct score *sc, struct log *l, int which, const char *name,
     const char *key)
 {
-	qsort(l->row[which], l->n[which], sizeof **l->row, card_by_count);
+	sort_array(l->row[which], l->n[which], sizeof **l->row, card_by_count);
 	for (size_t i = 0; i < l->n[which]; i++)
 		card_rate(sc->out, name, l->row[which][i].n, l->verdicts, key,
 		    l->row[which][i].name);

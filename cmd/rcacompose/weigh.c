@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "reasons.h"
+#include "sort.h"
 
 /* The time that one line speaks of. `b` is INT64_MAX while it goes on. */
 struct span {
@@ -190,10 +191,8 @@ gather_health(
 	for (int32_t i = first; i != NONE; i = line[i].next)
 		if (says_healthy(w, &line[i], agent, v))
 			note_health(w, &line[i]);
-	if (w->nhealed)
-		qsort(w->healed, w->nhealed, sizeof *w->healed, by_time);
-	if (w->nhealth)
-		qsort(w->health, w->nhealth, sizeof *w->health, by_start);
+	sort_array(w->healed, w->nhealed, sizeof *w->healed, by_time);
+	sort_array(w->health, w->nhealth, sizeof *w->health, by_start);
 	for (size_t i = 0; i < w->nhealth; i++) {
 		struct span *h = &w->health[i];
 		h->seen = i && h[-1].seen > h->b ? h[-1].seen : h->b;
@@ -376,7 +375,7 @@ worst_fault(struct weigher *w, size_t n, const struct window *v, size_t *which)
 {
 	enum age best = AGE_PAST;
 	int64_t lead = w->facts->stack->lead;
-	qsort(w->span, n, sizeof *w->span, by_onset);
+	sort_array(w->span, n, sizeof *w->span, by_onset);
 	*which = 0;
 	for (size_t i = 0; i < n;) {
 		int64_t a = w->span[i].a, b = w->span[i].b;
@@ -462,8 +461,7 @@ was_alive(struct weigher *w, size_t agent, int32_t root, const struct window *v)
 		if (h->until <= plus(w->now, f->stack->skew))
 			push_span(w, n++, (struct span){ a, h->until, 0, 0 });
 	}
-	if (n) /* else there is no array to give to qsort */
-		qsort(w->span, n, sizeof *w->span, by_onset);
+	sort_array(w->span, n, sizeof *w->span, by_onset);
 	int64_t covered = v->start;
 	for (size_t i = 0; i < n && w->span[i].a <= covered; i++)
 		if (w->span[i].b > covered)

@@ -10,6 +10,7 @@
 #include "gate.h"
 #include "num.h"
 #include "rec.h"
+#include "sort.h"
 #include "verbs.h"
 
 enum {
@@ -178,7 +179,7 @@ put_all(struct rec_out *o, struct keys *all, int64_t floor)
 	for (uint32_t i = 1; i < all->n; i++)
 		if (all->key[i].hist && all->key[i].hist->ncur >= DETECT_COLD)
 			v[n++] = &all->key[i];
-	qsort(v, n, sizeof(const struct key *), by_text);
+	sort_array(v, n, sizeof(const struct key *), by_text);
 	for (uint64_t i = 0; i < n; i++)
 		put_base(o, v[i], floor);
 	free(v);

@@ -12,6 +12,7 @@
 
 #include "gate.h"
 #include "ring.h"
+#include "sort.h"
 
 enum {
 	TICK_MS = 200,       /* how often silence is looked at */
@@ -285,7 +286,7 @@ warm_quantiles(struct key *k, uint64_t n)
 	if (n < WARM_MIN)
 		return;
 	memcpy(v, k->warm, n * sizeof *v);
-	qsort(v, n, sizeof *v, by_value);
+	sort_array(v, n, sizeof *v, by_value);
 	k->q = (struct quantiles){ n, v[n / 2], v[n - 1], v[n - 1] };
 }
 

@@ -8,6 +8,7 @@
 #include "glob.h"
 #include "hash.h"
 #include "num.h"
+#include "sort.h"
 
 /* ---- what things are ---------------------------------------------------- */
 
@@ -222,7 +223,7 @@ sort_slices(struct model *m, uint32_t *v, uint32_t n,
 {
 	sorting = m->slice;
 	if (n)
-		qsort(v, n, sizeof *v, order);
+		sort_array(v, n, sizeof *v, order);
 	sorting = NULL;
 }
 

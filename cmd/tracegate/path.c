@@ -13,6 +13,7 @@
 #include "num.h"
 #include "ranks.h"
 #include "reasons.h"
+#include "sort.h"
 #include "verbs.h"
 #include "walk.h"
 
@@ -128,7 +129,7 @@ add_up(const struct walk *w, const struct model *m, uint32_t *n)
 	*n = 0;
 	if (!w->n)
 		return b;
-	qsort(b, w->n, sizeof *b, by_place);
+	sort_array(b, w->n, sizeof *b, by_place);
 	for (uint32_t i = 1; i < w->n; i++) {
 		if (by_place(&b[*n], &b[i])) {
 			b[++*n] = b[i];
@@ -138,7 +139,7 @@ add_up(const struct walk *w, const struct model *m, uint32_t *n)
 		b[*n].n++;
 	}
 	++*n;
-	qsort(b, *n, sizeof *b, by_share);
+	sort_array(b, *n, sizeof *b, by_share);
 	return b;
 }
 

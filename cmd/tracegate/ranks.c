@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include "glob.h"
+#include "sort.h"
 
 static bool
 is_collective(const struct model *m, const struct slice *s)
@@ -67,11 +68,11 @@ collect(const struct model *m, uint32_t n, uint32_t *count)
 				    m[i].slice[s].ts, 0 };
 		}
 	if (k)
-		qsort(f, k, sizeof *f, by_time);
+		sort_array(f, k, sizeof *f, by_time);
 	for (uint32_t i = 1; i < k; i++)
 		f[i].occ = f[i].model == f[i - 1].model ? f[i - 1].occ + 1 : 0;
 	if (k)
-		qsort(f, k, sizeof *f, by_meeting);
+		sort_array(f, k, sizeof *f, by_meeting);
 	*count = k;
 	return f;
 }
@@ -115,7 +116,7 @@ by_int(const void *a, const void *b)
 static int64_t
 median(int64_t *v, uint32_t n)
 {
-	qsort(v, n, sizeof *v, by_int);
+	sort_array(v, n, sizeof *v, by_int);
 	return v[n / 2];
 }
 

@@ -553,6 +553,8 @@ void
 scan_plain(struct buf *b, struct str content)
 {
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
+	if (!content.len)
+		return;
 	const char *p = content.p, *end = content.p + content.len;
 	while (p < end) {
 		if (*p != '\\' || end - p < 2) {

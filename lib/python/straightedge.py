@@ -395,13 +395,15 @@ class Recorder:
     # -- hooks
 
     def hook(self, model, *optimizers, modules="*", inputs=True, outputs=True,
-             parameters=True, gradients=True, prefix=""):
+             parameters=True, gradients=True, prefix="", replicated=None):
         """Records the boundaries of the modules that match a GLOB (or list).
 
         Per step, in execution order: inputs and parameters of a module before
         it runs, outputs after, gradients of its outputs and parameters in the
         backward pass; with optimizers their state and the new parameters.
-        Each optimizer.step() begins the next step.
+        Each optimizer.step() begins the next step. replicated="dp" says that
+        parameters and optimizer state are the same in all replicas, although
+        each is fed its own batch (`fpdiff --across dp`).
         """
         globs = [modules] if isinstance(modules, str) else list(modules)
         named = [(prefix + name, m) for name, m in model.named_modules()
@@ -409,14 +411,14 @@ class Recorder:
                  and (name or len(list(model.children())) == 0)]
         for name, module in named:
             self._hook_module(name or type(module).__name__, module, inputs,
-                              outputs, parameters, gradients)
+                              outputs, parameters, gradients, replicated)
         if gradients:
             for name, p in model.named_parameters(prefix=prefix.rstrip(".")):
                 if p.requires_grad:
                     self._hook_gradient(name, p)
         names = {id(p): prefix + n for n, p in model.named_parameters()}
         for optimizer in optimizers:
-            self.hook_optimizer(optimizer, names)
+            self.hook_optimizer(optimizer, names, replicated)
         return self
 
     def _values(self, name, value, **keys):
@@ -427,7 +429,7 @@ class Recorder:
                 self.tensor(label, tensor, **keys)
 
     def _hook_module(self, name, module, inputs, outputs, parameters,
-                     gradients):
+                     gradients, replicated):
         def before(mod, args):
             phase = "fwd" if mod.training else "eval"
             if inputs:
@@ -435,7 +437,8 @@ class Recorder:
                              io="in", phase=phase)
             if parameters:
                 for key, p in mod.named_parameters(recurse=False):
-                    self.tensor(f"{name}.{key}", p, io="param", phase=phase)
+                    self.tensor(f"{name}.{key}", p, io="param", phase=phase,
+                                replicated=replicated)
 
         def after(mod, _args, result):
             phase = "fwd" if mod.training else "eval"
@@ -455,7 +458,7 @@ class Recorder:
         self._handles.append(parameter.register_hook(
             lambda g: self.tensor(name, g, io="grad", phase="bwd")))
 
-    def hook_optimizer(self, optimizer, names=None):
+    def hook_optimizer(self, optimizer, names=None, replicated=None):
         """Records state and new parameters after each step of an optimizer."""
         names, plain = names or {}, optimizer.step
         order = [p for group in optimizer.param_groups
@@ -469,18 +472,20 @@ class Recorder:
                 if p.grad is None:
                     continue
                 for key, value in optimizer.state.get(p, {}).items():
-                    self._state(f"{label[id(p)]}.{key}", value)
-                self.tensor(label[id(p)], p, io="param", phase="opt")
+                    self._state(f"{label[id(p)]}.{key}", value, replicated)
+                self.tensor(label[id(p)], p, io="param", phase="opt",
+                            replicated=replicated)
             self.next_step()
             return result
 
         optimizer.step = step
         self._undo.append(lambda: optimizer.__dict__.pop("step", None))
 
-    def _state(self, name, value):
+    def _state(self, name, value, replicated):
         import torch
         if isinstance(value, torch.Tensor):
-            self.tensor(name, value, io="state", phase="opt")
+            self.tensor(name, value, io="state", phase="opt",
+                        replicated=replicated)
         elif isinstance(value, (bool, int, float)):
             self.scalar(name, value, io="state", phase="opt")
 

@@ -1,16 +1,27 @@
 #!/usr/bin/env python3
 """Training runs with known faults, recorded through straightedge.py.
 
-    train.py -o run.fp [--flip STEP] [--race] [--steps N] [--save-grad FILE]
+    train.py -o run{run}.fp [--runs N] [--steps N] [--flip STEP]
+        [--race | --gather | --tally STEP] [--save-grad FILE]
     train.py -o run.{rank}.fp --replicas N [--corrupt RANK]
-    train.py --shards N -o DIR
+        [--where before|after|weight]
+    train.py -o DIR --shards [--steps N]
 
 --flip turns over bit 20 of element [13,40] of the gradient of
-blocks.1.fc2.weight at a step. --race sums the parts of one layer in the order
-in which threads happen to finish. --replicas starts N processes that train
-data-parallel over gloo on the same batch; --corrupt adds one bit to the
-weights of a rank at step 5. --shards writes one model cut into N parts, half
-of its tensors by rows and half by columns, as fpdump's live tensors.
+blocks.1.fc2.weight at a step.
+
+What varies from run to run, by itself:
+--race sums the parts of one layer in the order in which threads finish.
+--gather looks its embedding up by indexing; the backward pass of that is
+index_put_(accumulate=True), which torch does with atomic additions in two
+threads. --tally is an evaluation with the same kernel, from a step on; nothing
+depends on what it finds.
+
+--replicas starts N processes that train data-parallel over gloo, each on its
+own batch; --corrupt turns over a bit in one of them at step 5: in its gradient
+before or after the reduction, or in its copy of a weight. --shards trains a
+model and saves it cut into 2 and 4 parts by rows and by columns, as fpdump's
+live tensors, and once more with a bit of one element of a part turned over.
 """
 import argparse
 import io
@@ -26,6 +37,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 import straightedge  # noqa: E402
 
 WIDTH, BATCH = 32, 16
+MANY = 4096  # rows of WIDTH that torch divides among threads
 
 
 class Racy(torch.autograd.Function):
@@ -34,9 +46,10 @@ class Racy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight):
         ctx.save_for_backward(x, weight)
-        parts, lock = [], threading.Lock()
+        parts, lock, start = [], threading.Lock(), threading.Barrier(4)
 
         def part(i):
+            start.wait()
             piece = x[:, i::4] @ weight[:, i::4].t()
             with lock:
                 parts.append(piece)
@@ -77,10 +90,29 @@ class Mixer(torch.nn.Module):
         return Racy.apply(x, self.weight)
 
 
-class Model(torch.nn.Module):
-    def __init__(self, race=False):
+class Gather(torch.nn.Module):
+    """An embedding by indexing: of a token and of the one before it."""
+
+    def __init__(self):
         super().__init__()
-        self.embed = torch.nn.Embedding(WIDTH, WIDTH)
+        self.weight = torch.nn.Parameter(torch.randn(WIDTH, WIDTH))
+
+    def forward(self, x):
+        return self.weight[x] + self.weight[x.roll(1)]
+
+
+class Tally(torch.nn.Module):
+    """The sum of the features of each class."""
+
+    def forward(self, features, label):
+        return torch.zeros(WIDTH, WIDTH).index_put_(
+            (label,), features, accumulate=True)
+
+
+class Model(torch.nn.Module):
+    def __init__(self, race=False, gather=False):
+        super().__init__()
+        self.embed = Gather() if gather else torch.nn.Embedding(WIDTH, WIDTH)
         self.blocks = torch.nn.Sequential(Block(False), Block(race))
         self.head = torch.nn.Linear(WIDTH, WIDTH)
 
@@ -94,35 +126,64 @@ def batch(step):
     return x, (5 * x + 3) % WIDTH
 
 
-def flip(model, args, step):
+def large_batch(step):
+    """Of one token or label many different rows: their order matters."""
+    g = torch.Generator().manual_seed(step)
+    return torch.randint(WIDTH, (2, MANY), generator=g)
+
+
+def turn_over(tensor, at):
+    tensor.detach().numpy().view(numpy.uint32)[at] ^= 1 << 20
+
+
+def faults(model, args, step):
     grad = model.blocks[1].fc2.weight.grad
     if step == args.flip:
-        grad.numpy().view(numpy.uint32)[13, 40] ^= 1 << 20
+        turn_over(grad, (13, 40))
     if args.save_grad and step == 37:
         numpy.save(args.save_grad, grad.numpy())
 
 
-def train(args, recorder, model, average=None, corrupt=False):
+def evaluate(model, tally, step):
+    x, y = large_batch(1000 + step)
+    model.eval()
+    with torch.no_grad():
+        features = model.blocks(model.embed(x))
+        for shift in range(4):
+            tally(features, y.roll(shift))
+    model.train()
+
+
+def train(args, recorder, model):
     sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     recorder.hook(model, gradients=False)
     named = list(model.named_parameters())
     recorder.hook_optimizer(sgd, {id(p): n for n, p in named})
+    tally = Tally()
+    recorder.hook(tally)
     for step in range(args.steps):
-        if corrupt and step == 5:
-            with torch.no_grad():
-                model.head.weight.numpy().view(numpy.uint32)[3, 4] ^= 1 << 20
-        x, y = batch(step)
+        if args.tally is not None and step >= args.tally:
+            evaluate(model, tally, step)
+        x, y = (large_batch if args.gather else batch)(step)
         loss = torch.nn.functional.cross_entropy(model(x), y)
         sgd.zero_grad()
         loss.backward()
-        flip(model, args, step)
-        if average:
-            average(model)
+        faults(model, args, step)
         for name, p in reversed(named):
             recorder.tensor(name, p.grad, io="grad", phase="bwd")
         recorder.tensor("loss", loss, io="out", phase="fwd")
         sgd.step()
 
+
+def runs(args):
+    for run in range(args.runs):
+        torch.manual_seed(2026)
+        path = args.output.replace("{run}", str(run))
+        with straightedge.record(path, static=True) as r:
+            train(args, r, Model(args.race, args.gather))
+
+
+# ---- data-parallel ------------------------------------------------------------
 
 def replica(rank, args):
     import torch.distributed as dist
@@ -132,58 +193,93 @@ def replica(rank, args):
                             init_method=f"file://{meet}")
     torch.manual_seed(2026)
     model = Model()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
-    def average(m):
-        for p in m.parameters():
-            dist.all_reduce(p.grad)
-            p.grad /= args.replicas
+    def fault(step, where, tensor):
+        if rank == args.corrupt and step == 5 and where == args.where:
+            turn_over(tensor, (3, 4))
 
-    with straightedge.record(args.output, static=True, inputs="replicated",
+    with straightedge.record(args.output, static=True,
                              coordinates={"dp": rank}) as r:
-        train(args, r, model, average, corrupt=rank == args.corrupt)
+        r.hook(model, sgd, replicated="dp")
+        for step in range(args.steps):
+            fault(step, "weight", model.head.weight)
+            x, y = batch(step * args.replicas + rank)
+            loss = torch.nn.functional.cross_entropy(model(x), y)
+            sgd.zero_grad()
+            loss.backward()
+            fault(step, "before", model.head.weight.grad)
+            for p in model.parameters():
+                dist.all_reduce(p.grad)
+                p.grad /= args.replicas
+            fault(step, "after", model.head.weight.grad)
+            for name, p in model.named_parameters():
+                r.tensor(name, p.grad, io="grad", phase="opt",
+                         replicated="dp")
+            sgd.step()
     dist.destroy_process_group()
+
+
+# ---- sharded saves ------------------------------------------------------------
+
+def save_part(f, name, whole, dim, offset, part):
+    image, at = io.BytesIO(), [0, 0]
+    at[dim] = offset
+    numpy.save(image, part.numpy())
+    f.write(f"@\tname={name}\tglobal={whole[0]},{whole[1]}"
+            f"\toffset={at[0]},{at[1]}\n".encode())
+    f.write(image.getvalue())
 
 
 def shards(args):
     torch.manual_seed(2026)
-    tensors = {n: p.detach() for n, p in Model().named_parameters()
-               if p.dim() == 2}
-    for i in range(args.shards):
-        with open(os.path.join(args.output, f"part{i}.live"), "wb") as f:
-            for k, (name, t) in enumerate(sorted(tensors.items())):
-                dim = k % 2
-                size = t.shape[dim] // args.shards
-                part = t.narrow(dim, i * size, size).contiguous()
-                offset = [0, 0]
-                offset[dim] = i * size
-                image = io.BytesIO()
-                numpy.save(image, part.numpy())
-                f.write(f"@\tname={name}\tglobal={t.shape[0]},{t.shape[1]}"
-                        f"\toffset={offset[0]},{offset[1]}\n".encode())
-                f.write(image.getvalue())
+    model = Model()
+    with straightedge.record(os.devnull) as r:
+        train(args, r, model)
+    tensors = sorted((n, p.detach()) for n, p in model.named_parameters()
+                     if p.dim() == 2)
+    for save, parts, dim, change in (
+            ("rows2", 2, 0, None), ("rows4", 4, 0, None),
+            ("columns2", 2, 1, None), ("columns4", 4, 1, None),
+            ("changed", 4, 1, 2)):
+        os.mkdir(os.path.join(args.output, save))
+        for i in range(parts):
+            path = os.path.join(args.output, save, f"part{i}.live")
+            with open(path, "wb") as f:
+                for name, t in tensors:
+                    size = t.shape[dim] // parts
+                    part = t.narrow(dim, i * size, size).clone()
+                    if i == change and name == "blocks.1.fc2.weight":
+                        turn_over(part, (3, 4))
+                    save_part(f, name, t.shape, dim, i * size, part)
 
 
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("-o", "--output", required=True)
+    p.add_argument("--runs", type=int, default=1)
     p.add_argument("--steps", type=int, default=40)
     p.add_argument("--flip", type=int)
     p.add_argument("--race", action="store_true")
+    p.add_argument("--gather", action="store_true")
+    p.add_argument("--tally", type=int)
     p.add_argument("--save-grad")
     p.add_argument("--replicas", type=int)
     p.add_argument("--corrupt", type=int)
-    p.add_argument("--shards", type=int)
+    p.add_argument("--where", choices=("before", "after", "weight"))
+    p.add_argument("--shards", action="store_true")
     args = p.parse_args()
-    torch.set_num_threads(1)
-    torch.use_deterministic_algorithms(True)
+    varies = args.gather or args.tally is not None
+    torch.set_num_threads(2 if varies else 1)
+    torch.use_deterministic_algorithms(not varies)
     if args.shards:
         shards(args)
     elif args.replicas:
-        torch.multiprocessing.spawn(replica, (args,), args.replicas)
+        # fork: torch is imported once for all
+        torch.multiprocessing.start_processes(
+            replica, (args,), args.replicas, start_method="fork")
     else:
-        torch.manual_seed(2026)
-        with straightedge.record(args.output, static=True) as r:
-            train(args, r, Model(args.race))
+        runs(args)
 
 
 if __name__ == "__main__":

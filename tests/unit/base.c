@@ -121,6 +121,31 @@ test_num(void)
 	buf_free(&b);
 }
 
+/*
+ * Pieces of up to 240 bytes go the plain way, larger ones may go a wider one:
+ * whatever the way, one value.
+ */
+static void
+test_hash_ways(void)
+{
+	static unsigned char data[5000];
+	for (size_t i = 0; i < sizeof data; i++)
+		data[i] = (unsigned char)(i * 167 + (i >> 3));
+	struct hash *h = hash_new();
+	for (size_t len = 0; len <= sizeof data; len += len < 600 ? 1 : 77) {
+		struct u128 once = hash_xxh3(data, len);
+		for (size_t piece = 1; piece <= 1000; piece *= 3) {
+			hash_reset(h);
+			for (size_t at = 0, n; at < len; at += n) {
+				n = len - at < piece ? len - at : piece;
+				hash_add(h, data + at, n);
+			}
+			CHECK(u128_same(hash_value(h), once));
+		}
+	}
+	hash_free(h);
+}
+
 static void
 test_hash(void)
 {
@@ -194,6 +219,7 @@ main(void)
 	test_esc();
 	test_num();
 	test_hash();
+	test_hash_ways();
 	test_map();
 	test_cur();
 	return test_done("unit base");

@@ -7,6 +7,7 @@
 
 #include "gzip.h"
 #include "rec.h"
+#include "sort.h"
 #include "verdict.h"
 
 /* ---- helpers --------------------------------------------------------- */
@@ -357,7 +358,7 @@ rearrange(const char *text, size_t len, bool sort, int drop, char *to)
 	while (rest.len && str_cut(&rest, '\n', &word))
 		l[n++] = (struct line){ word.p, word.len + 1 };
 	if (sort)
-		qsort(l, n, sizeof *l, line_order);
+		sort_array(l, n, sizeof *l, line_order);
 	for (size_t i = 0; i < n; i++) {
 		if ((int)i == drop)
 			continue;

@@ -78,6 +78,12 @@ main(void)
 	CHECK(stats_trials(0.015, 0.05) == 199);
 	CHECK(stats_trials(0.02, 0.05) == 149);
 	CHECK(stats_trials(0.05, 0.05) == 59);
+	/* 1 - 0.05^(1/n): 0.95 of one trial; 4 trials by hand; 3/n of many. */
+	CHECK(close_to(stats_clean(1, 0.05), 0.95, 1e-15));
+	CHECK(close_to(stats_clean(4, 0.05), 0.527129195498413, 1e-14));
+	CHECK(close_to(stats_clean(1000000000, 0.05), 2.995732269e-9, 1e-17));
+	CHECK(close_to(stats_clean(50, 0.05), stats_upper(0, 50, 0.05), 1e-13));
+	CHECK(stats_clean(0, 0.05) == 1);
 	/* P[X <= 3] of 10 fair coins is 176/1024. */
 	CHECK(close_to(stats_binomial_cdf(3, 10, 0.5), 176.0 / 1024, 1e-13));
 	CHECK(close_to(stats_binomial_pmf(3, 10, 0.5), 120.0 / 1024, 1e-13));
