@@ -17,9 +17,11 @@
 enum { AGENTS = 3, KINDS = ROLES * ANSWERS };
 
 static const char *const returns[2][ANSWERS] = {
-	{ [ANSWER_U] = "ignore", [ANSWER_F] = "success",
+	{ [ANSWER_U] = "ignore",
+	    [ANSWER_F] = "success",
 	    [ANSWER_H] = "auth_err" },
-	{ [ANSWER_U] = "authinfo_unavail", [ANSWER_F] = "success",
+	{ [ANSWER_U] = "authinfo_unavail",
+	    [ANSWER_F] = "success",
 	    [ANSWER_H] = "auth_err" },
 };
 
