@@ -28,10 +28,9 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 # The layers of lib/, lowest first. A file includes headers of its own layer
 # or a lower one; tests/layers.sh checks it from these lists.
 BASE = arena buf cur err esc glob hash hash_wide map num select signflip stats str
-TENSOR = tensor tensor_data tensor_formats tensor_gguf tensor_index tensor_npy \
-	tensor_npz tensor_raw tensor_safetensors tensor_table tensor_text
-TORCH = tensor_dcp tensor_torch torch torch_call torch_legacy torch_storage \
-	torch_view torch_walk
+# A new format is found by its name, see tests/check-format.sh.
+TENSOR = tensor_formats $(patsubst lib/%.c,%,$(wildcard lib/tensor*.c))
+TORCH = torch torch_call torch_legacy torch_storage torch_view torch_walk
 INPUT = bundle csv digest dtype dynamic elf foreign gzip json line pickle \
 	pickle_node slice src walk zip $(TENSOR) $(TORCH)
 DOMAIN = align align_lanes dump fingerprint fp mask profile rec rec_out reruns \

@@ -25,6 +25,11 @@ struct src {
 	int fd;
 	uint64_t size; /* SRC_UNKNOWN until known */
 	const char *tmpdir;
+	/* FD_FILE after src_release_fd */
+	const char *name; /* NULL: fd is open */
+	int dirfd;
+	dev_t dev;
+	ino_t ino;
 	/* MEMORY */
 	const unsigned char *mem;
 	void *owned; /* freed with the source, or NULL */
@@ -346,6 +351,14 @@ src_open(struct src **out, const char *path, const char *tmpdir, unsigned flags,
 	    out, open(path, O_RDONLY | O_CLOEXEC), tmpdir, flags, e);
 }
 
+/* Somebody may have put a FIFO there: do not wait, do not read it. */
+static int
+open_in(int dirfd, const char *name)
+{
+	return openat(
+	    dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+}
+
 int
 src_open_at(struct src **out, int dirfd, const char *name, const char *tmpdir,
     unsigned flags, struct err *e)
@@ -353,15 +366,27 @@ src_open_at(struct src **out, int dirfd, const char *name, const char *tmpdir,
 	if (!*name || strchr(name, '/') || !strcmp(name, ".") ||
 	    !strcmp(name, ".."))
 		return err_set(e, SE_EFORMAT, "not a plain file name");
-	/* Somebody may have put a FIFO there: do not wait, do not read it. */
-	int fd =
-	    openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int fd = open_in(dirfd, name);
 	struct stat st;
 	if (fd >= 0 && !fstat(fd, &st) && !S_ISREG(st.st_mode)) {
 		close(fd);
 		return err_set(e, SE_EINVAL, "not a regular file");
 	}
 	return open_owned(out, fd, tmpdir, flags, e);
+}
+
+void
+src_release_fd(struct src *s, int dirfd, const char *name)
+{
+	struct stat st;
+	if (s->kind != FD_FILE || s->name || fstat(s->fd, &st))
+		return;
+	s->name = name;
+	s->dirfd = dirfd;
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	close(s->fd);
+	s->fd = -1;
 }
 
 int
@@ -455,14 +480,12 @@ src_is_gzip(const struct src *s)
 }
 
 static int
-file_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
+read_file(struct src *s, int fd, uint64_t off, unsigned char *to, size_t len,
     size_t *got, struct err *e)
 {
-	if (off > INT64_MAX - s->base)
-		return 0;
 	while (*got < len) {
-		ssize_t n = pread(s->fd, to + *got, len - *got,
-		    (off_t)(s->base + off + *got));
+		ssize_t n = pread(
+		    fd, to + *got, len - *got, (off_t)(s->base + off + *got));
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -473,6 +496,27 @@ file_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
 		*got += (size_t)n;
 	}
 	return 0;
+}
+
+static int
+file_read(struct src *s, uint64_t off, unsigned char *to, size_t len,
+    size_t *got, struct err *e)
+{
+	struct stat st;
+	if (off > INT64_MAX - s->base)
+		return 0;
+	if (!s->name)
+		return read_file(s, s->fd, off, to, len, got, e);
+	int fd = open_in(s->dirfd, s->name);
+	if (fd < 0)
+		return err_sys(e, "cannot open again");
+	int r;
+	if (fstat(fd, &st) || st.st_dev != s->dev || st.st_ino != s->ino)
+		r = err_set(e, SE_EIO, "is another file than it was before");
+	else
+		r = read_file(s, fd, off, to, len, got, e);
+	close(fd);
+	return r;
 }
 
 static int

@@ -44,6 +44,15 @@ int src_open(struct src **out, const char *path, const char *tmpdir,
  * symbolic links are refused (names that come from inside a file). */
 int src_open_at(struct src **out, int dirfd, const char *name,
     const char *tmpdir, unsigned flags, struct err *e);
+/*
+ * Gives the descriptor of such a source back: the file is opened again for
+ * each read, and must be the same. For sets of more files than a process may
+ * have descriptors; directory and name outlive the source. Does nothing to
+ * what is not a plain regular file.
+ */
+void src_release_fd(struct src *s, int dirfd, const char *name);
+/* Files of one set that keep theirs: far below any usual limit. */
+#define SRC_FDS_KEPT 64
 /* Takes over `fd` on success; closes it with the source. */
 int src_open_fd(struct src **out, int fd, const char *tmpdir, unsigned flags,
     struct err *e);

@@ -199,6 +199,8 @@ open_file(struct dcp *d, struct str path, struct src **out, struct err *e)
 		r = tensor_own(d->set, *out, e);
 	if (!r && !src_is_seekable(*out))
 		r = err_set(e, SE_EFORMAT, "is not a regular file");
+	if (!r && d->files.n > SRC_FDS_KEPT)
+		src_release_fd(*out, d->hints->dirfd, name.p);
 	if (!r)
 		*at = (uint64_t)(uintptr_t)*out;
 	return r;

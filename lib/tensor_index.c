@@ -246,6 +246,8 @@ open_shard(struct reader *r, uint64_t i, struct err *e)
 	if (code)
 		return code;
 	code = tensor_own(set, s->src, e);
+	if (!code && i >= SRC_FDS_KEPT)
+		src_release_fd(s->src, r->hints->dirfd, name.p);
 	if (!code)
 		code = tensor_safetensors_open(set, s->src, r->hints, e);
 	if (code)

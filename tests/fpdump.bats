@@ -969,3 +969,47 @@ tables() {
 	[[ $output == *result=unknown* ]]
 	run -2 fpdump -c list x
 }
+
+# ---- more files than descriptors -------------------------------------------
+
+@test "fpdump reads a model in more shards than there may be descriptors" {
+	skip_sanitized
+	local i json='{"metadata":{},"weight_map":{'
+	mkdir m
+	for i in $(seq 300); do
+		printf "abc$((i % 10))" | safetensors "{\"t$i\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":[0,4]}}" >m/s$i.safetensors
+		json+="\"t$i\":\"s$i.safetensors\","
+	done
+	printf '%s' "${json%,}}}" >m/model.safetensors.index.json
+	fpdump m/model.safetensors.index.json >all
+	[ "$(grep -c ^fp all)" = 300 ]
+	run -0 bash -c 'ulimit -n 100; fpdump m/model.safetensors.index.json | cmp - all'
+	run -0 bash -c 'ulimit -n 100; fpdump -j 8 m/model.safetensors.index.json | cmp - all'
+	# And many files that have nothing to do with each other.
+	rm m/*.json
+	fpdump m >all
+	run -0 bash -c 'ulimit -n 40; fpdump -j 4 m | cmp - all'
+}
+
+@test "fpdump reads a distributed checkpoint of more files than descriptors" {
+	skip_sanitized
+	local python
+	for python in python3 /usr/bin/python3 ''; do
+		[ "$python" ] || skip "not run: no torch"
+		$python -c 'import torch' 2>/dev/null && break
+	done
+	$python - "$root" <<-'END'
+		import sys
+		sys.path.insert(0, sys.argv[1] + "/tests/data")
+		sys.dont_write_bytecode = True
+		import make_torch, torch
+		d = make_torch.Dcp("many.dcp")
+		w = torch.arange(800, dtype=torch.int32).reshape(400, 2)
+		d.tensor("w", w, [("__%d_0.distcp" % i, (i, 0), (1, 2))
+		                  for i in range(400)], True)
+		d.write()
+	END
+	fpdump many.dcp >all
+	[ "$(grep -c 'global=400,2' all)" = 400 ]
+	run -0 bash -c 'ulimit -n 100; fpdump many.dcp | cmp - all'
+}

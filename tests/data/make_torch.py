@@ -627,4 +627,5 @@ def main():
     m.write()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -322,6 +322,23 @@ test_open(void)
 	CHECK(strstr(e.msg, strerror(ENOENT)) != NULL);
 	CHECK(src_open_at(&s, d, "plain", NULL, 0, &e) == 0);
 	src_close(s);
+	/* Without a descriptor of its own, and only as long as it is the same.
+	 */
+	char byte = 0;
+	CHECK(src_open_at(&s, d, "plain", NULL, 0, &e) == 0);
+	int next = dup(d);
+	src_release_fd(s, d, "plain");
+	CHECK(dup(d) == next - 1 && !close(next - 1) && !close(next));
+	CHECK(src_read_at(s, 0, &byte, 1, &e) == 0 && byte == 'x');
+	CHECK(src_size(s) == 1 && src_is_seekable(s));
+	CHECK(!renameat(d, "plain", d, "other"));
+	CHECK(src_read_at(s, 0, &byte, 1, &e) == SE_EIO);
+	fd = openat(d, "plain", O_WRONLY | O_CREAT, 0600);
+	CHECK(fd >= 0 && write(fd, "y", 1) == 1 && !close(fd));
+	CHECK(src_read_at(s, 0, &byte, 1, &e) == SE_EIO);
+	CHECK(strstr(e.msg, "another file") != NULL);
+	CHECK(!unlinkat(d, "other", 0));
+	src_close(s);
 	/* Names that come from inside a file. */
 	CHECK(src_open_at(&s, d, "fifo", NULL, 0, &e) == SE_EINVAL);
 	CHECK(src_open_at(&s, d, "sub", NULL, 0, &e) == SE_EINVAL);
