@@ -290,6 +290,18 @@ finding() {
 	[[ $(finding 'link:c>d') == *"probe=U:stale"* ]]
 }
 
+@test "rcacompose takes nobody's word for health that is still to come" {
+	{ incident; rest 'probe:c>d'; h retrans flow:x
+	  rec evidence time=900 'entity=link:c>d' agent=probe status=healthy \
+		onset=800 until=1150; } | verdict 3 'unknown(coverage)'
+	[[ $(finding 'link:c>d') == *"probe=U:stale"* ]]
+	sed 's/until=1150/until=9999/' case >prophet
+	verdict 3 'unknown(coverage)' <prophet
+	[[ $(finding 'link:c>d') == *"probe=U:skew"* ]]
+	sed 's/time=900\(.*\)until=9999/time=1150\1until=1150/' prophet >well
+	verdict 0 innocent <well
+}
+
 @test "rcacompose refuses evidence from the future, and old evidence" {
 	{ incident; rest 'probe:c>d'
 	  rec evidence time=1300 'entity=link:c>d' agent=probe \
@@ -779,6 +791,46 @@ agent() {
 	sed -i 's/optional two/sufficient two/' execs
 	incident | verdict 3 'unknown(no-symptom)'
 	[[ -e asked ]]
+}
+
+@test "rcacompose asks its programs at the same time, or as many as -j says" {
+	# Each waits for the other: alone, neither ever answers.
+	for a in one two; do
+		agent $a <<-END
+			touch "$PWD/came-\$(basename "\$0")"
+			for ((i = 0; i < 500; i++)); do
+				[[ ! -e $PWD/came-one || ! -e $PWD/came-two ]] || break
+				sleep 0.02
+			done
+			((i < 500)) || exit 1
+			printf 'evidence\ttime=1100\tentity=link:b>c\tagent=%s\tstatus=faulty\tonset=1010\n' "\$(basename "\$0")"
+		END
+	done
+	cat >execs <<-END
+		stack 1
+		agent one exec="$PWD/one" timeout=8s
+		agent two exec="$PWD/two" timeout=8s
+		required one
+		required two
+	END
+	STACK=execs
+	incident | verdict 1 culprit 'link:b>c'
+	rm came-*
+	sed -i 's/8s/500ms/' execs
+	OPTS=(-j 1)
+	incident >in
+	rcacompose -s ./execs -j 1 in >out || :
+	[[ $(finding 'link:b>c') == *"one=U:timeout"* ]]
+}
+
+@test "rcacompose counts a line of two megabytes as bad and finds the culprit" {
+	{ incident; f probe 'link:b>c'; rest 'probe:b>c'; f retrans flow:x
+	  printf 'evidence\ttime=1100\tagent=probe\tstatus=healthy\tentity=link:'
+	  head -c 2000000 /dev/zero | tr '\0' x
+	  echo; } | verdict 1 culprit 'link:b>c'
+	[[ $(grep ^verdict out) == *bad=1* ]]
+	{ incident; rest; h retrans flow:x; tail -n 1 case; } |
+		verdict 3 'unknown(damaged)'
 }
 
 @test "rcacompose reads agents from files and descriptors" {

@@ -58,8 +58,8 @@ static bool
 in_future(const struct weigher *w, const struct line *l)
 {
 	int64_t limit = plus(w->now, w->facts->stack->skew);
-	return (l->time != NO_TIME && l->time > limit) ||
-	       (l->onset != NO_TIME && l->onset > limit);
+	/* NO_TIME lies before every limit. */
+	return l->time > limit || l->onset > limit || l->until > limit;
 }
 
 static bool
@@ -143,6 +143,11 @@ span_of_health(const struct line *l)
 		a = b;
 	if (b == NO_TIME)
 		b = a;
+	/* Nobody knows that it will be well after he has said so. */
+	if (l->time != NO_TIME && b > l->time)
+		b = l->time;
+	if (a > b)
+		a = b;
 	return (struct span){ .a = a, .b = b, .seen = b };
 }
 

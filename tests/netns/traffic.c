@@ -4,9 +4,10 @@
  *   traffic echo PER_MILLE           answer UDP on port 7777 and take TCP on
  *                                    7778, losing so many answers on purpose;
  *                                    prints "ready" first
- *   traffic probe COUNT PORTS DST..  COUNT datagrams from each of PORTS source
- *                                    ports (from 20000) to each address; prints
- *                                    DST,SPORT,SENT,RECEIVED
+ *   traffic probe START PORTS DST..  a datagram every 16 ms, for a second from
+ *                                    START (ms since the epoch), from each of
+ *                                    PORTS source ports (from 20000) to each
+ *                                    address; prints DST,SPORT,SENT,RECEIVED
  *   traffic send MS PORTS DST        TCP from each of PORTS source ports (from
  *                                    30000), a packet every 10 ms from each;
  *                                    prints the retransmits, all together
@@ -33,6 +34,10 @@ enum {
 	SEND = 30000,
 	SIZE = 64,
 	QUIET_MS = 150,
+	PROBES = 60,
+	PROBES_MIN = 54, /* with fewer it may have slept through a flap */
+	PERIOD_MS = 16,
+	LATE_MS = 100, /* a probe that would be sent so late is left out */
 	PACKET = 1000, /* bytes of TCP */
 	TICK_MS = 10,
 	LAST_MS = 1500, /* for what is not yet acknowledged */
@@ -152,29 +157,52 @@ collect(struct answers *a, int wait)
 					    from.sin_addr.s_addr;
 }
 
+static int64_t
+epoch_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void
+send_all(const struct answers *a, int d)
+{
+	char b[SIZE] = { 0 };
+	for (int i = 0; i < a->ports; i++)
+		sendto(a->fd[i], b, sizeof b, 0,
+		    (const struct sockaddr *)&a->from[d], sizeof a->from[d]);
+}
+
+/*
+ * All sources send at the same times: who had measured at another time would
+ * call a path clean that was not when the others lost their packets. For the
+ * same reason a source that slept for a while says nothing.
+ */
 static int
-probe(int count, int ports, char **dst)
+probe(int64_t start, int ports, char **dst)
 {
 	static struct answers a;
-	char b[SIZE] = { 0 };
+	int sent = 0;
 	a.ports = ports;
 	for (int i = 0; i < ports; i++)
 		a.fd[i] = bound(SOCK_DGRAM, FROM + i);
 	for (; dst[a.n] && a.n < DSTS_MAX; a.n++)
 		a.from[a.n] = address(dst[a.n], ECHO);
-	for (int k = 0; k < count; k++)
-		for (int d = 0; d < a.n; d++) {
-			for (int i = 0; i < ports; i++)
-				sendto(a.fd[i], b, sizeof b, 0,
-				    (struct sockaddr *)&a.from[d],
-				    sizeof a.from[d]);
-			/* Bursts would overflow a queue: a millisecond each. */
-			collect(&a, 1);
-		}
+	for (int k = 0; k < PROBES; k++) {
+		int64_t at = start + k * PERIOD_MS, now;
+		while ((now = epoch_ms()) < at)
+			collect(&a, (int)(at - now));
+		if (now > at + LATE_MS)
+			continue;
+		sent++;
+		for (int d = 0; d < a.n; d++)
+			send_all(&a, d);
+	}
 	collect(&a, QUIET_MS);
-	for (int d = 0; d < a.n; d++)
+	for (int d = 0; d < a.n && sent >= PROBES_MIN; d++)
 		for (int i = 0; i < ports; i++)
-			printf("%s,%d,%d,%d\n", dst[d], FROM + i, count,
+			printf("%s,%d,%d,%d\n", dst[d], FROM + i, sent,
 			    a.got[d][i]);
 	return 0;
 }
@@ -247,7 +275,7 @@ main(int argc, char **argv)
 	if (ports < 1 || ports > PORTS_MAX || argc < 5)
 		return 2;
 	if (!strcmp(argv[1], "probe"))
-		return probe((int)n, (int)ports, argv + 4);
+		return probe(n, (int)ports, argv + 4);
 	if (!strcmp(argv[1], "send") && argc == 5)
 		return transfer((int)n, (int)ports, argv[4]);
 	return 2;
