@@ -158,7 +158,7 @@ fault() { # KIND A B
 	limit)	on "$2" tc qdisc add dev "$2-$3" root tbf rate 300kbit burst 2kb \
 			latency 5ms
 		undo+=("on $2 tc qdisc del dev $2-$3 root") ;;
-	flap)	sleep 0.8
+	flap)	sleep 1.1
 		ip -n "se-$3" link set "$3-$2" down
 		sleep 0.2
 		ip -n "se-$3" link set "$3-$2" up
@@ -200,7 +200,7 @@ paths() { # reads SRC,DST,SPORT,SENT,RECV
 
 probe() {
 	local src jobs=() start
-	start=$(($(date +%s%3N) + 400))
+	start=$(($(date +%s%3N) + 700)) # launching takes a while
 	rm -f "$temp"/{rows,who,ask-*,got-*,probe-*}
 	for src in "${hosts[@]}"; do
 		(
@@ -293,7 +293,7 @@ incident() { # KIND NUMBER: everything about one, as records
 	esac
 	t0=$(date +%s.%N | cut -c 1-14)
 	counters before
-	on "$src" "$temp/traffic" send 1500 16 "$(address "$dst")" \
+	on "$src" "$temp/traffic" send 1800 16 "$(address "$dst")" \
 		>"$temp/sent" &
 	sender=$!
 	if [[ $kind == flap ]]; then # in the middle of it
