@@ -212,7 +212,7 @@ def runs(args):
             train(args, r, Model(args.race, args.gather))
 
 
-# ---- everything there is to see -------------------------------------------------
+# ---- everything there is to see -------------------------------------------
 
 class Attend(torch.nn.Module):
     """Takes a keyword, has buffers, returns a dict with an object in it."""
@@ -252,7 +252,7 @@ def cover(args):
             adam.step()
 
 
-# ---- data-parallel ------------------------------------------------------------
+# ---- data-parallel --------------------------------------------------------
 
 def replica(rank, args):
     import torch.distributed as dist
@@ -289,7 +289,7 @@ def replica(rank, args):
     dist.destroy_process_group()
 
 
-# ---- sharded saves ------------------------------------------------------------
+# ---- sharded saves --------------------------------------------------------
 
 def save_part(f, name, whole, dim, offset, part):
     image, at = io.BytesIO(), [0, 0]
