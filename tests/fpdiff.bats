@@ -1299,3 +1299,155 @@ plain_part() {
 	run -0 timeout 20 fpdiff --follow -m m a b
 	[[ $output != *class=seen* ]]
 }
+
+# ---- what happens to streams ----------------------------------------------
+
+@test "fpdiff reads what a recorder wrote before kill -9, and calls it incomplete" {
+	recorder all 20000
+	run -0 fpdiff -q all all
+	recorder other 20000 300
+	recorder killed 2>out &
+	pid=$!
+	until_seen out running
+	until_seen killed step=600
+	kill -9 $pid
+	wait $pid || true
+	run ! grep -q ^end killed
+	# At most the last line is torn, and then it is a bad line.
+	head -n 400 killed >start
+	run -3 fpdiff -q all start
+	[[ $output == *$'reason=filtered'*$'equal=399\tdifferent=0'* ]]
+	run -0 fpdiff -q --partial all start
+	[[ $output == *scope=partial* ]]
+	run -1 fpdiff -q other start
+	[[ $output == *$'step=150\trank=0\tname=layer.0\tprefix=300'* ]]
+	rc=0
+	fpdiff -q --partial <(recorder /dev/stdout 400000 2>/dev/null) killed >out 2>err || rc=$?
+	((rc == 0 || rc == 3))
+	[[ $rc == 0 ]] || grep -q bad=1 out
+	grep -q $'different=0\t' out
+}
+
+@test "fpdiff reads what fitted on a full disk, and calls it incomplete" {
+	recorder all 20000
+	recorder other 20000 300
+	# The same to the writer: a write that is cut short, then an error.
+	run -1 bash -c 'trap "" XFSZ; ulimit -f 500; recorder full 20000'
+	(($(wc -c <full) == 512000))
+	rc=0
+	fpdiff -q all full >out 2>err || rc=$?
+	((rc == 3))
+	grep -q $'^verdict\tresult=unknown\tstatus=3\treason=\(damaged\|filtered\)' out
+	(($(sed 's/.*equal=\([0-9]*\).*/\1/' out) > 3000))
+	run -1 fpdiff -q other full
+	[[ $output == *$'step=150\trank=0\tname=layer.0\tprefix=300'* ]]
+}
+
+@test "fpdiff does not say same of a stream that grew behind its end" {
+	run_lines "" | seal order=exec >a
+	(cat a; run_lines "" | head -n 1 | sed 's/seq=0/seq=60/;s/name=[^\t]*/name=late/;s/step=0/step=5/') >grown
+	run -3 fpdiff a grown
+	[[ $output == *$'reason=damaged'*altered=1* ]]
+	# Nor with --partial, nor of both; what differs in it counts.
+	run -3 fpdiff --partial grown grown
+	run_lines flip | seal order=exec >b
+	run -1 fpdiff b grown
+	[[ $output == *altered=1* ]]
+	# Two whole streams in one file are a whole.
+	cat a a >two
+	run -0 fpdiff two two
+	[[ $output == *equal=120* ]]
+}
+
+@test "fpdiff names the line where a recording was restarted" {
+	run_lines "" | seal order=exec >a
+	(head -n 31 a; cat a) >restarted
+	run -3 --separate-stderr fpdiff a restarted
+	[[ $stderr == *"fpdiff: restarted:32: a head, and the stream before it has no end: restarted, or cut"* ]]
+	[[ $output == *$'reason=filtered'*$'different=0\tunmatched=30'* ]]
+	run -3 --separate-stderr fpdiff --partial a restarted
+	run_lines flip | seal order=exec >b
+	run -1 --separate-stderr fpdiff b restarted
+}
+
+@test "fpdiff says where a stream changed its dtype, shape or hash midway" {
+	run_lines "" | seal order=exec >a
+	for change in s/dtype=f32/dtype=bf16/ s/shape=2,3/shape=3,2/ \
+		s/hash=xxh3-128:0/hash=sha3:0/; do
+		run_lines "" | sed "/step=[34]/$change" | seal order=exec >b
+		run -3 fpdiff a b
+		[[ $output == *$'prefix\trank=0\trecords=36\tstep=2\t'* ]]
+		[[ $output == *$'count\tclass=incomparable\tn=24'* ]]
+		[[ $output == *$'reason=incomparable'*$'equal=36\tdifferent=0'* ]]
+		# --allow-bad and --partial do not make it the same.
+		run -3 fpdiff -q --partial --allow-bad 9 a b
+		# And it hides no difference before or behind.
+		sed '/step=1.*layers.2/s/128:0/128:f/' b >c
+		run -1 --separate-stderr fpdiff -q a <(sed '20s/128:0/128:f/' b)
+		run -1 --separate-stderr fpdiff -q a \
+			<(run_lines "" | sed "/step=[3]/$change;60s/128:0/128:f/" | seal order=exec)
+	done
+}
+
+@test "fpdiff reads streams of the version before and of later tools" {
+	run_lines "" | seal order=exec >a
+	sed '1s/version=1/version=0/' a >older
+	run -0 fpdiff a older
+	# What a later tool may add: keys and types nobody knows here.
+	(run_lines "" | sed 's/$/\tcolour=blue/'; printf 'mood\tof=day\n') |
+		seal order=exec later=1 >newer
+	run -0 fpdiff a newer
+	[[ $output == *$'equal=60\tdifferent=0\tunmatched=0' || $output == *equal=60* ]]
+	sed '1s/version=1/version=2/' a >next
+	run -2 fpdiff a next
+	[[ $output == *"next: line 1: stream version 2, expected at most 1"* ]]
+	sed '1s/version=1/version=x/' a >odd
+	run -3 --separate-stderr fpdiff a odd
+	[[ $stderr == *"odd:1: version: "* ]]
+}
+
+@test "fpdiff pairs keys that repeat in order, and counts what is too much" {
+	for n in 1 2 3 4; do
+		printf 'fp\tname=op\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\n' $n
+	done >l
+	seal order=exec <l >a
+	sed 3d l | seal order=exec >b
+	run -1 fpdiff -v a b
+	[[ $output == *$'class=unmatched\tname=op\ta=xxh3-128:00000000000000000000000000000003'* ]]
+	[[ $output == *$'equal=3\tdifferent=0\tunmatched=1' || $output == *$'equal=3\tdifferent=0\tunmatched=1\n'* ]]
+	# A record that was written twice.
+	sed 2p l | seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *'0 in A alone, 1 in B alone'* ]]
+}
+
+@test "fpdiff names file, line and reason of a mask or map it cannot use" {
+	run_lines "" | seal order=exec >a
+	# OPTION LINE REASON: the line is the third of the file.
+	while IFS='|' read -r option line reason; do
+		printf "# a comment\n\n$line\n" >rules
+		run -2 --separate-stderr fpdiff $option rules a a
+		[[ $stderr == "fpdiff: rules:3: "*"$reason"* ]] || {
+			echo "$option $line: $stderr"
+			return 1
+		}
+		[[ -z $output ]]
+	done <<'E'
+-m|mask\tname=(|name
+-m|mask\tnane=x|name
+-m|mask|name
+-m|mask\tname=a\tname=b|duplicate key "name"
+-m|mask\tname=a\tstep=[|step
+-m|mask name=a|fields are separated by TAB
+-m|maks\tname=a|maks
+-m|map\ta=x\tb=y|map
+-m|mask\tname=\\q|name
+--map|map\ta=x|map record without b=
+--map|map\ta=x\tb=(|b
+--map|map\ta=$2\tb=(x)|a: $2, and b has 1 groups in parentheses
+--map|map\ta=$1\tb=x|a: $1, and b has 0 groups
+--map|mask\tname=x|mask
+E
+	run -2 fpdiff -m nowhere a a
+	[[ $output == *"nowhere: cannot open"* ]]
+}
