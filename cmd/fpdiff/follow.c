@@ -103,17 +103,18 @@ follow_open(struct follow **out, const char *path, const bool *closed,
 {
 	struct err e;
 	struct src *src;
-	struct follow *f = cli_alloc(1, sizeof *f);
-	f->path = path;
-	f->named = strcmp(path, "-") != 0;
-	f->closed = closed;
-	f->out = to;
-	f->fd = f->named ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
-	if (f->fd < 0)
+	bool named = strcmp(path, "-") != 0;
+	int fd = named ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
+	if (fd < 0)
 		cli_die("%s: cannot open: %s", path, strerror(errno));
-	if (src_open_growing(&src, f->fd, cli_tmpdir(), at_end, f, &e))
+	struct follow *f = *out = cli_alloc(1, sizeof *f);
+	*f = (struct follow){ .path = path,
+		.fd = fd,
+		.named = named,
+		.closed = closed,
+		.out = to };
+	if (src_open_growing(&src, fd, cli_tmpdir(), at_end, f, &e))
 		cli_die_err(path, &e);
-	*out = f;
 	return src;
 }
 
