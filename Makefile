@@ -62,6 +62,7 @@ SIMS = $(patsubst tests/sim/%.c,$(BUILD)/sim/%,$(wildcard tests/sim/*.c))
 FUZZERS = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAYS = $(FUZZERS:%=$(BUILD)/replay/%)
 BATS = $(wildcard tests/*.bats)
+SAMPLES = $(wildcard tests/samples/*.bats)
 
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wno-unused-parameter
@@ -192,7 +193,7 @@ check: all $(TESTPROGRAMS) $(TOOLS)
 
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 asan:
-	$(MAKE) BUILD=build/asan check \
+	$(MAKE) BUILD=build/asan check BATS="$(BATS) $(SAMPLES)" \
 		CFLAGS='$(SANITIZE) -fsanitize=address,undefined'
 
 tsan:
@@ -205,7 +206,8 @@ threaded: all $(THREADEDPROGRAMS)
 
 cov:
 	find build/cov -name '*.gcda' -delete 2>/dev/null || :
-	$(MAKE) BUILD=build/cov CFLAGS='-O0 -g --coverage' PREFIXMAP= check
+	$(MAKE) BUILD=build/cov CFLAGS='-O0 -g --coverage' PREFIXMAP= check \
+		BATS="$(BATS) $(SAMPLES)"
 	tests/tools/coverage build/cov $(COVERAGE_FLOOR)
 
 FUZZ_SECONDS = 60
@@ -222,6 +224,7 @@ lint:
 werror: all $(TESTPROGRAMS) $(TOOLS)
 
 # Larger suites. Each says "not run" and why where its parts are missing.
+check-samples: $(BUILD)/unit/formats
 check-%: all
 	BUILD=$(BUILD) tests/check-$*.sh
 

@@ -1,4 +1,5 @@
 /* Manners at the command line: see cli.h. */
+#define _GNU_SOURCE /* struct winsize */
 #include "cli.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -354,6 +356,19 @@ cli_now(const struct cli_common *c)
 	struct timespec t;
 	clock_gettime(CLOCK_REALTIME, &t);
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+size_t
+cli_width(void)
+{
+	const char *text = getenv("COLUMNS");
+	struct winsize w;
+	uint64_t n;
+	if (text && !num_u64(str_c(text), 1, 10000, &n, NULL))
+		return (size_t)n;
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) && w.ws_col)
+		return w.ws_col;
+	return 80;
 }
 
 const char *

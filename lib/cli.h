@@ -76,6 +76,8 @@ cli_column_odd(const struct cli_common *c, struct str *rest, struct str *name);
 
 /* --now, else SOURCE_DATE_EPOCH, else the clock. */
 int64_t cli_now(const struct cli_common *c);
+/* Characters in a line: COLUMNS, else the terminal's, else 80. */
+size_t cli_width(void);
 /* TMPDIR or /tmp. */
 const char *cli_tmpdir(void);
 /* Escaped and cut for a message or a terminal; free() it. */

@@ -225,6 +225,25 @@ kind_of(const struct rec *rec)
 	return str_is(rec->type, "map") ? MASK_MAP : 0;
 }
 
+/* $1 to $9 stand for groups that the expression has. */
+static int
+check_template(const struct rule *r, struct err *e)
+{
+	const struct pattern *p = &r->part[0];
+	/* One group is our own parenthesis. */
+	size_t groups = p->plain ? 0 : p->re.re_nsub - 1;
+	for (size_t i = 0; i + 1 < r->to.len; i++) {
+		char d = r->to.p[i + 1];
+		if (r->to.p[i] != '$' || d < '1' || d > '9')
+			continue;
+		if ((size_t)(d - '0') > groups)
+			return err_set(e, SE_EFORMAT,
+			    "a: $%c, and b has %zu groups in parentheses", d,
+			    groups);
+	}
+	return 0;
+}
+
 static int
 read_rule(struct mask *m, const struct rec *rec, const char *name,
     unsigned kinds, struct err *e)
@@ -250,6 +269,8 @@ read_rule(struct mask *m, const struct rec *rec, const char *name,
 		err = err_set(e, SE_EFORMAT,
 		    "the pattern for the name is "
 		    "empty: it would match nothing");
+	if (!err && kind == MASK_MAP)
+		err = check_template(r, e);
 	return err ? err : index_rule(m, r, e);
 }
 

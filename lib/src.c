@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 enum {
 	IN_SIZE = 64 << 10,   /* compressed bytes read at a time */
 	SKIP_SIZE = 64 << 10, /* bytes skipped at a time */
+	WAIT_MS = 200,        /* between two looks at what is still written */
 };
 
 enum src_kind { FD_FILE, FD_STREAM, MEMORY, SLICE, FUNCTION };
@@ -50,7 +52,10 @@ struct src {
 	bool broken;         /* a failure ended it; kept below */
 	struct err failure;
 	bool gzip;
-	bool device; /* a character device: may have no end */
+	bool device;    /* a character device: may have no end */
+	src_wait *wait; /* still written: asked at the end, or NULL */
+	void *wait_user;
+	bool regular;
 };
 
 static int
@@ -68,6 +73,33 @@ read_fd(int fd, void *to, size_t len, size_t *got, struct err *e)
 	}
 }
 
+/* The same; of what is still written an end is only believed if so said. */
+static int
+read_growing(struct src *s, void *to, size_t len, size_t *got, struct err *e)
+{
+	*got = 0;
+	for (;;) {
+		struct pollfd p = { .fd = s->fd, .events = POLLIN };
+		if (s->regular || poll(&p, 1, WAIT_MS) > 0) {
+			int r = read_fd(s->fd, to, len, got, e);
+			if (r || *got || !s->regular)
+				return r;
+		}
+		int again = s->wait(s->wait_user, e);
+		if (again <= 0)
+			return again;
+		if (s->regular)
+			poll(NULL, 0, WAIT_MS);
+	}
+}
+
+static int
+read_raw(struct src *s, void *to, size_t len, size_t *got, struct err *e)
+{
+	return s->wait ? read_growing(s, to, len, got, e)
+		       : read_fd(s->fd, to, len, got, e);
+}
+
 /* ---- the forward source ------------------------------------------------ */
 
 static int
@@ -75,7 +107,7 @@ refill(struct src *s, struct err *e)
 {
 	size_t got;
 	s->in_at = s->in_len = 0;
-	int r = read_fd(s->fd, s->in, IN_SIZE, &got, e);
+	int r = read_raw(s, s->in, IN_SIZE, &got, e);
 	if (r)
 		return r;
 	s->in_len = got;
@@ -161,7 +193,7 @@ pull_plain(struct src *s, void *to, size_t len, size_t *got, struct err *e)
 		*got = 0;
 		return 0;
 	}
-	int r = read_fd(s->fd, to, len, got, e);
+	int r = read_raw(s, to, len, got, e);
 	s->in_eof = !r && *got == 0;
 	return r;
 }
@@ -281,7 +313,8 @@ start(struct src *s, unsigned flags, struct err *e)
 	bool look = !(flags & SRC_PLAIN);
 	/* /proc files say size 0 and are read as streams. */
 	off_t at = lseek(s->fd, 0, SEEK_CUR);
-	if (S_ISREG(st.st_mode) && st.st_size > 0 && at >= 0) {
+	s->regular = S_ISREG(st.st_mode);
+	if (s->regular && st.st_size > 0 && at >= 0 && !s->wait) {
 		unsigned char head[4];
 		ssize_t n = look ? pread(s->fd, head, sizeof head, at) : 0;
 		if (n < 0)
@@ -303,7 +336,7 @@ start(struct src *s, unsigned flags, struct err *e)
 		return err_mem(e);
 	while (s->in_len < 4 && !s->in_eof) {
 		size_t n;
-		int r = read_fd(s->fd, s->in + s->in_len, 4 - s->in_len, &n, e);
+		int r = read_raw(s, s->in + s->in_len, 4 - s->in_len, &n, e);
 		if (r)
 			return r;
 		s->in_len += n;
@@ -312,15 +345,17 @@ start(struct src *s, unsigned flags, struct err *e)
 	return make_stream(s, gzip_probe(s->in, s->in_len), e);
 }
 
-int
-src_open_fd(
-    struct src **out, int fd, const char *tmpdir, unsigned flags, struct err *e)
+static int
+open_fd(struct src **out, int fd, const char *tmpdir, unsigned flags,
+    src_wait *wait, void *user, struct err *e)
 {
 	struct src *s = calloc(1, sizeof *s);
 	if (!s)
 		return err_mem(e);
 	s->fd = fd;
 	s->tmpdir = tmpdir ? tmpdir : "/tmp";
+	s->wait = wait;
+	s->wait_user = user;
 	int r = start(s, flags, e);
 	if (r) {
 		s->fd = -1;
@@ -329,6 +364,20 @@ src_open_fd(
 	}
 	*out = s;
 	return 0;
+}
+
+int
+src_open_fd(
+    struct src **out, int fd, const char *tmpdir, unsigned flags, struct err *e)
+{
+	return open_fd(out, fd, tmpdir, flags, NULL, NULL, e);
+}
+
+int
+src_open_growing(struct src **out, int fd, const char *tmpdir, src_wait *wait,
+    void *user, struct err *e)
+{
+	return open_fd(out, fd, tmpdir, 0, wait, user, e);
 }
 
 static int

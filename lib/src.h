@@ -56,6 +56,14 @@ void src_release_fd(struct src *s, int dirfd, const char *name);
 /* Takes over `fd` on success; closes it with the source. */
 int src_open_fd(struct src **out, int fd, const char *tmpdir, unsigned flags,
     struct err *e);
+/*
+ * The same for a file or pipe that is still written, as a forward source. At
+ * the end of what is there, and now and then while a pipe has nothing, `wait`
+ * says what to do: 1 try again a little later, 0 that was the end, or an error.
+ */
+typedef int src_wait(void *user, struct err *e);
+int src_open_growing(struct src **out, int fd, const char *tmpdir,
+    src_wait *wait, void *user, struct err *e);
 /* Borrows the bytes until src_close. */
 int src_open_mem(struct src **out, const void *p, size_t len, struct err *e);
 /*

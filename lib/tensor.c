@@ -18,56 +18,18 @@ enum { SURE = 90, FIRST_LOOK = 16 };
 enum { NOTE_MAX = 2000 };
 
 // clang-format off
-const struct tensor_format tensor_formats[] = {
-	{ .name = "npy", .what = "NumPy array",
-		.probe = tensor_npy_probe, .open = tensor_npy_open,
-		.selfends = true },
-	{ .name = "npz", .what = "NumPy archive",
-		.probe = tensor_npz_probe, .open = tensor_npz_open,
-		.close = tensor_npz_close, .random = true },
-	{ .name = "safetensors", .what = "safetensors file",
-		.probe = tensor_safetensors_probe,
-		.open = tensor_safetensors_open, .selfends = true,
-		.exact = true },
-	{ .name = "torch", .what = "PyTorch checkpoint, zip or legacy",
-		.probe = tensor_torch_probe, .open = tensor_torch_open,
-		.random = true, .selfends = true },
-	{ .name = "index", .what = "index.json of several safetensors files",
-		.probe = tensor_index_probe, .open = tensor_index_open },
-	{ .name = "gguf", .what = "GGUF model",
-		.probe = tensor_gguf_probe, .open = tensor_gguf_open,
-		.selfends = true },
-	{ .name = "dcp", .what = "PyTorch distributed checkpoint (.metadata)",
-		.probe = tensor_dcp_probe, .open = tensor_dcp_open,
-		.random = true, .selfends = true },
-	{ .name = "raw", .what = "plain elements, with --dtype and --shape",
-		.open = tensor_raw_open, .selfends = true },
-	{ .name = "bytes", .what = "any file as one tensor of bytes",
-		.open = tensor_bytes_open },
-	{ .name = "chunks", .what = "any file in blocks of --chunk bytes",
-		.open = tensor_chunks_open, .next = tensor_chunks_next },
-	{ .name = "csv", .what = "table with commas, one value a cell",
-		.open = tensor_csv_open, .next = tensor_cells_next,
-		.close = tensor_table_close },
-	{ .name = "tsv", .what = "table with TABs, one value a cell",
-		.open = tensor_tsv_open, .next = tensor_cells_next,
-		.close = tensor_table_close },
-	{ .name = "jsonl", .what = "JSON Lines, one value a member",
-		.open = tensor_jsonl_open, .next = tensor_jsonl_next,
-		.close = tensor_table_close },
-	{ .name = "lines", .what = "text, one value a line",
-		.open = tensor_lines_open, .next = tensor_lines_next,
-		.close = tensor_lines_close },
-	{ .name = NULL },
+#define ADDRESS(name) &tensor_##name,
+const struct tensor_format *const tensor_formats[] = {
+	TENSOR_FORMATS(ADDRESS) NULL
 };
 // clang-format on
 
 const struct tensor_format *
 tensor_format_find(const char *name)
 {
-	for (const struct tensor_format *f = tensor_formats; f->name; f++)
-		if (!strcmp(f->name, name))
-			return f;
+	for (size_t i = 0; tensor_formats[i]; i++)
+		if (!strcmp(tensor_formats[i]->name, name))
+			return tensor_formats[i];
 	return NULL;
 }
 
@@ -76,7 +38,8 @@ best(const unsigned char *head, size_t len, int *score)
 {
 	const struct tensor_format *found = NULL;
 	*score = 0;
-	for (const struct tensor_format *f = tensor_formats; f->name; f++) {
+	for (size_t i = 0; tensor_formats[i]; i++) {
+		const struct tensor_format *f = tensor_formats[i];
 		int s = f->probe ? f->probe(head, len) : 0;
 		if (s > *score) {
 			*score = s;

@@ -1,6 +1,6 @@
 /*
  * Files as tensors. A format is one file tensor_<name>.c and one row in the
- * table in tensor.c; nobody else names formats.
+ * table in tensor_formats.h; nobody else names formats.
  *
  *	source -> tensor_open -> entries -> tensor_blocks -> canonical bytes
  *
@@ -158,8 +158,8 @@ struct tensor_format {
 	bool selfends; /* knows its own end: may follow another on a pipe */
 };
 
-/* The table, ended by a row without a name. */
-extern const struct tensor_format tensor_formats[];
+/* The table, ended by NULL. */
+extern const struct tensor_format *const tensor_formats[];
 const struct tensor_format *tensor_format_find(const char *name);
 /*
  * By content; *out is NULL if nothing scores (a plain file of bytes). Reads

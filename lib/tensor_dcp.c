@@ -38,8 +38,8 @@ struct item {
 	const struct pickle_node *place; /* offset in the tensor, or None */
 };
 
-int
-tensor_dcp_probe(const unsigned char *head, size_t len)
+static int
+probe(const unsigned char *head, size_t len)
 {
 	/* Then the prototype of torch 1.13, to be refused. */
 	static const char *const modules[] = {
@@ -73,7 +73,7 @@ probe_metadata(int dirfd, struct err *e)
 	if (!r)
 		r = src_read_some(src, 0, head, sizeof head, &n, e);
 	src_close(src);
-	return r ? r : tensor_dcp_probe(head, n) > 0;
+	return r ? r : probe(head, n) > 0;
 }
 
 int
@@ -580,8 +580,8 @@ walk_metadata(struct dcp *d, struct err *e)
 	return r ? r : add_items(d, data, e);
 }
 
-int
-tensor_dcp_open(struct tensor_set *set, struct src *src,
+static int
+open_set(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	struct dcp d = { .set = set, .hints = hints };
@@ -610,3 +610,12 @@ tensor_dcp_open(struct tensor_set *set, struct src *src,
 	map_free(&d.places);
 	return r;
 }
+
+const struct tensor_format tensor_dcp = {
+	.name = "dcp",
+	.what = "PyTorch distributed checkpoint (.metadata)",
+	.probe = probe,
+	.open = open_set,
+	.random = true,
+	.selfends = true,
+};

@@ -1,46 +1,36 @@
 /*
- * The readers behind the table in tensor.c. Nobody else includes this.
+ * For the readers, tensor_<name>.c, and tensor.c. Nobody else includes this.
  */
 #ifndef TENSOR_FORMATS_H
 #define TENSOR_FORMATS_H
 
 #include "tensor.h"
 
-/* A `probe`, an `open`: see struct tensor_format. */
-#define TENSOR_PROBE_OF(name) \
-	int tensor_##name##_probe(const unsigned char *head, size_t len)
-#define TENSOR_OPEN_OF(name)                                              \
-	int tensor_##name##_open(struct tensor_set *set, struct src *src, \
-	    const struct tensor_hints *hints, struct err *e)
+/*
+ * The formats. A row is all that the rest of the program knows of one: its
+ * file defines tensor_NAME. Where two probes score the same, the first wins.
+ */
+// clang-format off
+#define TENSOR_FORMATS(ROW) \
+	ROW(npy) \
+	ROW(npz) \
+	ROW(safetensors) \
+	ROW(torch) \
+	ROW(index) \
+	ROW(gguf) \
+	ROW(dcp) \
+	ROW(raw) \
+	ROW(bytes) \
+	ROW(chunks) \
+	ROW(csv) \
+	ROW(tsv) \
+	ROW(jsonl) \
+	ROW(lines)
+// clang-format on
+#define TENSOR_FORMAT_DECLARE(name) \
+	extern const struct tensor_format tensor_##name;
+TENSOR_FORMATS(TENSOR_FORMAT_DECLARE)
 
-TENSOR_PROBE_OF(npy);
-TENSOR_OPEN_OF(npy);
-TENSOR_PROBE_OF(npz);
-TENSOR_OPEN_OF(npz);
-void tensor_npz_close(struct tensor_set *set);
-TENSOR_PROBE_OF(safetensors);
-TENSOR_OPEN_OF(safetensors);
-TENSOR_PROBE_OF(dcp);
-TENSOR_OPEN_OF(dcp);
-TENSOR_PROBE_OF(torch);
-TENSOR_OPEN_OF(torch);
-TENSOR_PROBE_OF(index);
-TENSOR_OPEN_OF(index);
-TENSOR_PROBE_OF(gguf);
-TENSOR_OPEN_OF(gguf);
-TENSOR_OPEN_OF(raw);
-TENSOR_OPEN_OF(bytes);
-TENSOR_OPEN_OF(chunks);
-int tensor_chunks_next(struct tensor_set *set, struct err *e);
-TENSOR_OPEN_OF(lines);
-int tensor_lines_next(struct tensor_set *set, struct err *e);
-void tensor_lines_close(struct tensor_set *set);
-TENSOR_OPEN_OF(csv);
-TENSOR_OPEN_OF(tsv);
-int tensor_cells_next(struct tensor_set *set, struct err *e);
-TENSOR_OPEN_OF(jsonl);
-int tensor_jsonl_next(struct tensor_set *set, struct err *e);
-void tensor_table_close(struct tensor_set *set);
 /* csv, tsv or jsonl. */
 const char *tensor_table_sniff(const unsigned char *head, size_t len);
 

@@ -91,8 +91,8 @@ struct reader {
 	unsigned char window[WINDOW];
 };
 
-int
-tensor_gguf_probe(const unsigned char *head, size_t len)
+static int
+probe(const unsigned char *head, size_t len)
 {
 	return len >= 8 && !memcmp(head, "GGUF", 4) ? 100 : 0;
 }
@@ -523,8 +523,8 @@ read_all(struct reader *g)
 	return place(g, first, end);
 }
 
-int
-tensor_gguf_open(struct tensor_set *set, struct src *src,
+static int
+open_set(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	/* 32 KiB of window are too much for the stack of a thread. */
@@ -540,3 +540,11 @@ tensor_gguf_open(struct tensor_set *set, struct src *src,
 	buf_free(&g->text);
 	return r;
 }
+
+const struct tensor_format tensor_gguf = {
+	.name = "gguf",
+	.what = "GGUF model",
+	.probe = probe,
+	.open = open_set,
+	.selfends = true,
+};

@@ -35,8 +35,8 @@ struct reader {
 	bool has_total, has_map;
 };
 
-int
-tensor_index_probe(const unsigned char *head, size_t len)
+static int
+probe(const unsigned char *head, size_t len)
 {
 	static const char key[] = "\"weight_map\"";
 	size_t i = 0, n = sizeof key - 1;
@@ -249,7 +249,7 @@ open_shard(struct reader *r, uint64_t i, struct err *e)
 	if (!code && i >= SRC_FDS_KEPT)
 		src_release_fd(s->src, r->hints->dirfd, name.p);
 	if (!code)
-		code = tensor_safetensors_open(set, s->src, r->hints, e);
+		code = tensor_safetensors.open(set, s->src, r->hints, e);
 	if (code)
 		return code;
 	uint64_t size = src_size(s->src);
@@ -329,8 +329,8 @@ open_all(struct reader *r, struct src *src, struct err *e)
 	return code;
 }
 
-int
-tensor_index_open(struct tensor_set *set, struct src *src,
+static int
+open_set(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	struct reader r = { .set = set, .hints = hints };
@@ -342,3 +342,10 @@ tensor_index_open(struct tensor_set *set, struct src *src,
 	set->end = SRC_UNKNOWN;
 	return code;
 }
+
+const struct tensor_format tensor_index = {
+	.name = "index",
+	.what = "index.json of several safetensors files",
+	.probe = probe,
+	.open = open_set,
+};

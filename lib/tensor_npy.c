@@ -46,8 +46,8 @@ struct header {
 	unsigned seen; /* bit per key */
 };
 
-int
-tensor_npy_probe(const unsigned char *head, size_t len)
+static int
+probe(const unsigned char *head, size_t len)
 {
 	return len >= 8 && !memcmp(head, magic, 6) ? 100 : 0;
 }
@@ -562,8 +562,8 @@ add(struct tensor_set *set, struct src *src, uint64_t off,
 	return 0;
 }
 
-int
-tensor_npy_open(struct tensor_set *set, struct src *src,
+static int
+open_set(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	size_t at = 0, len = 0;
@@ -584,3 +584,11 @@ tensor_npy_open(struct tensor_set *set, struct src *src,
 	buf_free(&h.item.text);
 	return r;
 }
+
+const struct tensor_format tensor_npy = {
+	.name = "npy",
+	.what = "NumPy array",
+	.probe = probe,
+	.open = open_set,
+	.selfends = true,
+};

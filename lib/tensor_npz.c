@@ -24,8 +24,8 @@ struct npz {
 	size_t n;
 };
 
-int
-tensor_npz_probe(const unsigned char *head, size_t len)
+static int
+probe(const unsigned char *head, size_t len)
 {
 	struct cur c = cur_over(head, len);
 	if (len < 4 || memcmp(head, "PK\3\4", 4))
@@ -80,7 +80,7 @@ add_array(struct tensor_set *set, struct src *src, const struct zip_member *m,
     const struct tensor_hints *hints, struct err *e)
 {
 	size_t i = set->n;
-	int r = tensor_npy_open(set, src, hints, e);
+	int r = tensor_npy.open(set, src, hints, e);
 	if (r)
 		return r;
 	/* The archive may be closed before the set. */
@@ -129,8 +129,8 @@ add_member(struct tensor_set *set, struct member *mb,
 	return r;
 }
 
-int
-tensor_npz_open(struct tensor_set *set, struct src *src,
+static int
+open_set(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	struct npz *z = arena_alloc(&set->arena, sizeof *z);
@@ -153,8 +153,8 @@ tensor_npz_open(struct tensor_set *set, struct src *src,
 	return r;
 }
 
-void
-tensor_npz_close(struct tensor_set *set)
+static void
+close_set(struct tensor_set *set)
 {
 	struct npz *z = set->priv;
 	if (!z)
@@ -163,3 +163,12 @@ tensor_npz_close(struct tensor_set *set)
 		stop(&z->member[i]);
 	zip_close(&z->zip);
 }
+
+const struct tensor_format tensor_npz = {
+	.name = "npz",
+	.what = "NumPy archive",
+	.probe = probe,
+	.open = open_set,
+	.close = close_set,
+	.random = true,
+};

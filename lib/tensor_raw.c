@@ -8,8 +8,8 @@
 
 enum { CHUNK_BATCH = 64 };
 
-int
-tensor_raw_open(struct tensor_set *set, struct src *src,
+static int
+raw_open(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	if (!hints->dtype)
@@ -41,8 +41,8 @@ tensor_raw_open(struct tensor_set *set, struct src *src,
 	return 0;
 }
 
-int
-tensor_bytes_open(struct tensor_set *set, struct src *src,
+static int
+bytes_open(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	struct tensor *t = tensor_add(set, e);
@@ -58,8 +58,8 @@ struct chunks {
 	uint64_t size, off, index;
 };
 
-int
-tensor_chunks_open(struct tensor_set *set, struct src *src,
+static int
+chunks_open(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	struct chunks *c = arena_alloc(&set->arena, sizeof *c);
@@ -110,8 +110,8 @@ add_chunk(struct tensor_set *set, struct chunks *c, struct err *e)
 }
 
 /* One at a time from a pipe: the end is only known once it was read. */
-int
-tensor_chunks_next(struct tensor_set *set, struct err *e)
+static int
+chunks_next(struct tensor_set *set, struct err *e)
 {
 	struct chunks *c = set->priv;
 	size_t want = src_size(set->src) == SRC_UNKNOWN ? 1 : CHUNK_BATCH;
@@ -126,3 +126,23 @@ tensor_chunks_next(struct tensor_set *set, struct err *e)
 	}
 	return 0;
 }
+
+const struct tensor_format tensor_raw = {
+	.name = "raw",
+	.what = "plain elements, with --dtype and --shape",
+	.open = raw_open,
+	.selfends = true,
+};
+
+const struct tensor_format tensor_bytes = {
+	.name = "bytes",
+	.what = "any file as one tensor of bytes",
+	.open = bytes_open,
+};
+
+const struct tensor_format tensor_chunks = {
+	.name = "chunks",
+	.what = "any file in blocks of --chunk bytes",
+	.open = chunks_open,
+	.next = chunks_next,
+};

@@ -51,8 +51,8 @@ struct entry {
 	uint64_t shape[TENSOR_NDIM_MAX], offset[2];
 };
 
-int
-tensor_safetensors_probe(const unsigned char *head, size_t len)
+static int
+probe(const unsigned char *head, size_t len)
 {
 	struct cur c = cur_over(head, len);
 	uint64_t n = cur_le64(&c);
@@ -312,8 +312,8 @@ parse(struct reader *r, struct str text, struct err *e)
 	return code ? code : check_tiling(r, e);
 }
 
-int
-tensor_safetensors_open(struct tensor_set *set, struct src *src,
+static int
+open_set(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	unsigned char head[8];
@@ -351,3 +351,12 @@ tensor_safetensors_open(struct tensor_set *set, struct src *src,
 		r.type[i] = dtype_find(str_c(types[i].ours));
 	return parse(&r, (struct str){ text, (size_t)n }, e);
 }
+
+const struct tensor_format tensor_safetensors = {
+	.name = "safetensors",
+	.what = "safetensors file",
+	.probe = probe,
+	.open = open_set,
+	.selfends = true,
+	.exact = true,
+};

@@ -68,8 +68,8 @@ table_new(struct tensor_set *set, const struct tensor_hints *hints,
 	return 0;
 }
 
-void
-tensor_table_close(struct tensor_set *set)
+static void
+table_close(struct tensor_set *set)
 {
 	struct table *tb = set->priv;
 	if (!tb)
@@ -223,15 +223,15 @@ open_cells(struct tensor_set *set, struct src *src, enum csv_form form,
 	return r ? r : read_header(set, tb, e);
 }
 
-int
-tensor_csv_open(struct tensor_set *set, struct src *src,
+static int
+open_csv(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	return open_cells(set, src, CSV_COMMAS, hints, e);
 }
 
-int
-tensor_tsv_open(struct tensor_set *set, struct src *src,
+static int
+open_tsv(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	return open_cells(set, src, CSV_TABS, hints, e);
@@ -270,16 +270,16 @@ cells_row(struct tensor_set *set, struct table *tb, struct err *e)
 	return r ? r : 1;
 }
 
-int
-tensor_cells_next(struct tensor_set *set, struct err *e)
+static int
+cells_next(struct tensor_set *set, struct err *e)
 {
 	return rows(set, e, cells_row);
 }
 
 /* ---- JSON Lines -------------------------------------------------------- */
 
-int
-tensor_jsonl_open(struct tensor_set *set, struct src *src,
+static int
+open_jsonl(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	struct table *tb = NULL;
@@ -431,8 +431,8 @@ jsonl_row(struct tensor_set *set, struct table *tb, struct err *e)
 	return 1;
 }
 
-int
-tensor_jsonl_next(struct tensor_set *set, struct err *e)
+static int
+jsonl_next(struct tensor_set *set, struct err *e)
 {
 	return rows(set, e, jsonl_row);
 }
@@ -559,3 +559,27 @@ tensor_look(const char *text, size_t len, struct buf *columns)
 	return l.n && look_at_object(second, &other) ? TENSOR_NO_STEP
 						     : TENSOR_NO_TABLE;
 }
+
+const struct tensor_format tensor_csv = {
+	.name = "csv",
+	.what = "table with commas, one value a cell",
+	.open = open_csv,
+	.next = cells_next,
+	.close = table_close,
+};
+
+const struct tensor_format tensor_tsv = {
+	.name = "tsv",
+	.what = "table with TABs, one value a cell",
+	.open = open_tsv,
+	.next = cells_next,
+	.close = table_close,
+};
+
+const struct tensor_format tensor_jsonl = {
+	.name = "jsonl",
+	.what = "JSON Lines, one value a member",
+	.open = open_jsonl,
+	.next = jsonl_next,
+	.close = table_close,
+};

@@ -11,8 +11,8 @@ enum {
 	BATCH = 64,
 };
 
-int
-tensor_lines_open(struct tensor_set *set, struct src *src,
+static int
+open_set(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	struct line_in *in;
@@ -22,8 +22,8 @@ tensor_lines_open(struct tensor_set *set, struct src *src,
 	return r;
 }
 
-int
-tensor_lines_next(struct tensor_set *set, struct err *e)
+static int
+next_batch(struct tensor_set *set, struct err *e)
 {
 	struct line_in *in = set->priv;
 	struct str line;
@@ -38,8 +38,16 @@ tensor_lines_next(struct tensor_set *set, struct err *e)
 	return tensor_late(set, r, e);
 }
 
-void
-tensor_lines_close(struct tensor_set *set)
+static void
+close_set(struct tensor_set *set)
 {
 	line_close(set->priv);
 }
+
+const struct tensor_format tensor_lines = {
+	.name = "lines",
+	.what = "text, one value a line",
+	.open = open_set,
+	.next = next_batch,
+	.close = close_set,
+};

@@ -87,8 +87,8 @@ is_zip(const unsigned char *p, size_t len)
 	       !str_ends(name, ".npy");
 }
 
-int
-tensor_torch_probe(const unsigned char *head, size_t len)
+static int
+probe(const unsigned char *head, size_t len)
 {
 	return is_zip(head, len) || is_legacy(head, len) ? 95
 	       : is_tar(head, len)                       ? 90
@@ -345,8 +345,8 @@ torch_open_zip(
 /* ---- which of them --------------------------------------------------------
  */
 
-int
-tensor_torch_open(struct tensor_set *set, struct src *src,
+static int
+open_set(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e)
 {
 	unsigned char head[512];
@@ -364,3 +364,12 @@ tensor_torch_open(struct tensor_set *set, struct src *src,
 	r = torch_open_zip(set, src, STR_LIT(""), e);
 	return r == SE_ETRUNC ? torch_open_cut(set, src, e) : r;
 }
+
+const struct tensor_format tensor_torch = {
+	.name = "torch",
+	.what = "PyTorch checkpoint, zip or legacy",
+	.probe = probe,
+	.open = open_set,
+	.random = true,
+	.selfends = true,
+};

@@ -1,6 +1,7 @@
 #!/bin/bash
 # PyTorch as the judge: makes checkpoints with torch, reads them with fpdump,
-# and compares name, dtype, shape, size and digest of every entry.
+# and compares name, dtype, shape, size and digest of every entry; then runs
+# the tests of the Python module that need torch.
 #
 # usage: tests/check-torch.sh [BUILD]        says "not run" where torch is not
 set -u
@@ -63,5 +64,16 @@ for path in "$dir"/*.pt "$dir"/*.dcp; do
 	cat "$dir/err"
 	diff -u "$dir/want" "$dir/got" | grep '^[-+]' | head -n 20
 done
-echo "check-torch: $passed passed, $failed failed, 0 skipped"
-[[ $failed -eq 0 && $passed -gt 0 ]]
+echo "check-torch: $passed checkpoints as torch has them, $failed not"
+
+# The Python module beside torch.
+if BUILD=$build timeout 300 bats --tap tests/torch/module.bats >"$dir/tap"; then
+	ok=0
+else
+	ok=1
+	grep -v '^ok' "$dir/tap"
+fi
+passed=$((passed + $(grep -c '^ok [^#]*$' "$dir/tap")))
+failed=$((failed + $(grep -c '^not ok' "$dir/tap")))
+echo "$passed passed, $failed failed, 0 skipped"
+[[ $ok == 0 && $failed -eq 0 && $passed -gt 0 ]]

@@ -948,3 +948,506 @@ plain() {
 	[[ $output == *$'class=unmatched\tname=b\tstep=9\trank=0\ta='*$'note=the first'* ]]
 	((${#lines[@]} <= 15))
 }
+
+# ---- the map and the page -------------------------------------------------
+
+# ranks N [STEPS]: the same steps on every rank; a sed command in CHANGE edits
+# the lines of rank 3.
+ranks() {
+	awk -v n="$1" -v steps="${2:-200}" 'BEGIN {
+		for (r = 0; r < n; r++)
+			for (s = 0; s < steps; s++)
+				for (l = 0; l < 2; l++)
+					printf "fp\tname=l%d\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\tstep=%d\trank=%d\tseq=%d\n", l, s * 9 + l, s, r, seq++
+	}' | sed "/rank=3\t/{${CHANGE-}
+}" | seal order=exec
+}
+
+# The map of an output on standard input.
+map() {
+	sed -n '/^# map:/,/^[^#]/{/^#/p;}'
+}
+
+@test "fpdiff --plot draws ranks and steps, and says how they are folded" {
+	ranks 12 >a
+	CHANGE='/step=1[0-9][0-9]\t/s/128:0/128:f/' ranks 12 >b
+	run -1 fpdiff --plot a b
+	map <<<"$output" >drawn
+	same_text - drawn <<'E'
+# map: a row a rank, steps to the right, 4 steps a column, 2 ranks a row
+#  rank 0         40        80        120       160
+#   0-1 ..................................................
+#   2-3 .........................Fxxxxxxxxxxxxxxxxxxxxxxxx
+#   4-5 ..................................................
+#   6-7 ..................................................
+#   8-9 ..................................................
+# 10-11 ..................................................
+# . same  x different  F first divergence of a rank  blank: no record
+# a cell shows its worst
+E
+	# Nothing else changes, and the comments count for nothing.
+	fpdiff a b >without || true
+	grep -vxFf drawn <<<"$output" | diff without -
+	COLUMNS=40 fpdiff --plot a b | map >narrow
+	head -n 1 narrow | grep -q '8 steps a column'
+	grep -qxF '#   2-3 ............Fxxxxxxxxxxxx' narrow
+	run ! grep -E '^.{41}' <(sed 1d narrow)
+	# -v: every rank has its row.
+	fpdiff -v --plot a b | map | grep '^# .*[0-9] [.F]' >rows
+	(($(wc -l <rows) == 12))
+	sed -n 4p rows | grep -q '^#    3 \.\{25\}Fx*$'
+}
+
+@test "fpdiff --plot marks every fate of a record" {
+	row() { # RANK OPTION...: its row, and the status
+		local rank=$1
+		shift
+		rc=0
+		fpdiff --plot "$@" >out || rc=$?
+		map <out | grep "^#  *$rank " || true
+		return $rc
+	}
+	ranks 6 20 >a
+	CHANGE='/step=7\t/d;/step=9\t/s/f32/i32/;/step=11\t/s/128:0/128:f/' \
+		ranks 6 20 >b
+	run -1 row 3 a b
+	[[ $output == '#    3 .......-.?.F........' ]]
+	run -1 row 2 a b
+	[[ $output == '#    2 ....................' ]]
+	printf 'mask\tname=l[01]\n' >m
+	run -1 row 3 -m m a b
+	[[ $output == '#    3 .......-.?.m........' ]]
+	printf 'unstable\tname=l0\tflips=1\truns=9\n' >u
+	run -3 row 3 -m u a b
+	[[ $output == '#    3 .......-.?.u........' ]]
+	# A rank that one side lacks; a step that is no number; no rank.
+	ranks 2 20 >c
+	run -3 row 5 a c
+	[[ $output == '#    5 --------------------' ]]
+	sed 's/step=3\t/step=x\t/;s/\trank=1//' a | grep -v '^head\|^end' |
+		seal order=exec >d
+	run -0 row 0 d d
+	[[ $output == '#    0 ... ................ .' ]]
+	run -0 row - d d
+	[[ $output == '#    - ... ................ .' ]]
+	grep -q '^#.*last column: no step' out
+}
+
+@test "fpdiff --plot draws sets, and refuses what has no steps or no lines" {
+	ranks 4 20 | grep -v '^head\|^end' >lines
+	sort lines | seal order=set >a
+	sed '/step=5\trank=2/s/128:0/128:f/' lines | sort -r | seal order=set >b
+	fpdiff --plot a b | map >drawn
+	grep -qxF '#    2 .....x..............' drawn
+	run ! grep F drawn
+	npy 2,2 1 2 3 4 >x.npy
+	run -0 --separate-stderr fpdiff --plot x.npy x.npy
+	[[ $stderr == *'no map: no record has a step'* && $output != *map:* ]]
+	run -2 fpdiff --plot -q a b
+	run -2 fpdiff --plot -F json a b
+	run -2 fpdiff --plot --across rank a
+	[[ $output == *'--plot goes with two runs'* ]]
+}
+
+# Records without seq whose steps fall, in n and s; of rank 2 other bits in s.
+disorder() {
+	ranks 4 20 | grep -v '^head\|^end' | sed 's/\tseq=.*//' >lines
+	seal order=exec <lines >n
+	tac lines | sed '/rank=2/s/128:0/128:f/' | seal order=exec >s
+}
+
+@test "fpdiff --plot marks nothing as the first that is out of order" {
+	disorder
+	run -3 fpdiff --plot n s
+	[[ $output == *$'\n#    2 '*x* && $output != *'#    2 '*F*$'\n#    3'* ]]
+	[[ $output != *'F first'* ]]
+}
+
+@test "fpdiff --plot takes steps and ranks of any size in the same memory" {
+	line='fp\tname=w\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\tstep=%s\trank=%s\n'
+	for ((i = 0; i < 64; i++)); do
+		printf "$line" $i "$(printf %u $((1 << i)))" \
+			"$(printf %u $((i % 2 ? i : 1 << (63 - i))))"
+	done >l
+	printf "$line" 1 18446744073709551615 18446744073709551615 >>l
+	tac l | seal order=set >a
+	seal order=set <l >b
+	fpdiff --plot a b | map >ab
+	fpdiff --plot b a | map >ba
+	same_text ab ba
+	grep -q '576460752303423488 steps a column' ab
+	skip_sanitized
+	awk 'BEGIN { for (i = 0; i < 200000; i++)
+		printf "fp\tname=w%d\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\tstep=%d\trank=%d\n", i, i, i * 7, i % 3000 }' |
+		seal order=set >big
+	run -0 bash -c 'ulimit -v 40000; fpdiff --plot big big'
+	(($(map <<<"$output" | wc -l) <= 15))
+}
+
+@test "fpdiff compares a set of one name and many steps in good time" {
+	awk 'BEGIN { for (i = 0; i < 60000; i++)
+		printf "scalar\tname=loss\tvtype=text\tvalue=%d\tstep=%d\n", i, i }' |
+		seal order=set >a
+	run -0 timeout 20 fpdiff a a
+	[[ $output == *equal=60000* ]]
+}
+
+@test "fpdiff --html writes one page: verdict, map, divergence, differences" {
+	ranks 12 >a
+	CHANGE='/step=1[0-9][0-9]\t/s/128:0/128:f/' ranks 12 >b
+	run -1 fpdiff --html p.html a b
+	[[ $output == "$(fpdiff a b)" ]]
+	grep -q '^<h1>fpdiff: different</h1>$' p.html
+	grep -q '^   3 .*<b class="bad">F</b><span class="bad">x*</span>$' p.html
+	grep -q '<tr class="here"><td data-k="at">here</td><td data-k="step">100</td>' p.html
+	# A bounded table, and the number that is missing there.
+	(($(grep -c '<td data-k="class">consequence' p.html) == 101))
+	grep -q '^<p>Left out: 99 of class consequence.</p>$' p.html
+	# Nothing to fetch, nothing to run.
+	run ! grep -iE '<(script|link|img|iframe|object)|(src|href)=|url\(|@import|http' p.html
+	# The same bytes each time; and nothing half written.
+	cp p.html q.html
+	run -1 fpdiff -q --html p.html a b
+	same_text q.html p.html
+	run -2 fpdiff --html p.html a nowhere
+	same_text q.html p.html
+	[[ -z $(ls p.html.* 2>/dev/null) ]]
+	run -2 fpdiff --html no/p.html a b
+	run -2 fpdiff -o x --html x a b
+	run -2 fpdiff --html x --across rank a
+	[[ ! -e x ]]
+}
+
+@test "fpdiff --html escapes what comes from the input" {
+	evil() {
+		printf 'fp\tname=<script>alert(1)</script>\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\tstep=1\tkernel=%s\tdev=&lt;\n' \
+			"$1" "\"'><img src=x onerror=y>"
+		printf 'fp\tname=bidi\xe2\x80\xaetxt.exe\xff\x1b[31m\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\tstep=<b>\n' "$1"
+	}
+	evil 1 | seal order=exec >'a<i>&"'
+	evil 2 | seal order=exec >b
+	run -1 fpdiff -q --html p.html 'a<i>&"' b
+	grep -qF '<dd>a&lt;i&gt;&amp;&quot;</dd>' p.html
+	grep -qF '&lt;script&gt;alert(1)&lt;/script&gt;' p.html
+	grep -qF 'kernel &quot;&#39;&gt;&lt;img src=x onerror=y&gt;' p.html
+	grep -qF 'dev &amp;lt;' p.html
+	grep -qF 'bidi\xe2\x80\xaetxt.exe\xff\x1b[31m' p.html
+	grep -qF '<td data-k="step">&lt;b&gt;</td>' p.html
+	run ! grep -iF -e '<script' -e '<img' -e '<b>' p.html
+	run ! grep -P '[^\x20-\x7e\t]' p.html
+}
+
+@test "fpdiff --html never says first of records that are out of order" {
+	disorder
+	run -3 fpdiff --html p.html n s
+	grep -q '<td data-k="class">different</td>' p.html
+	run ! grep -E '>(first|consequence|isolated)<|>F<|First divergence|root[^{]' p.html
+}
+
+@test "fpdiff --html is as small for a hundred thousand differences" {
+	skip_sanitized
+	awk 'BEGIN { for (i = 0; i < 100000; i++)
+		printf "fp\tname=w%d\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\tstep=%d\n", i, i, i }' >l
+	seal order=exec <l >a
+	sed 's/128:0/128:f/' l | seal order=exec >b
+	run -1 bash -c 'ulimit -v 60000; fpdiff -q --html p.html a b'
+	grep -q '^<p>Left out: 99899 of class consequence.</p>$' p.html
+	(($(wc -c <p.html) < 100000))
+}
+
+# ---- streams that grow ----------------------------------------------------
+
+# slowly FROM TO: appends in pieces, some of which end within a line.
+slowly() {
+	local n at step
+	n=$(wc -c <"$1")
+	step=$((n / 6 + 1))
+	for ((at = 0; at < n; at += step)); do
+		tail -c +$((at + 1)) "$1" | head -c $step >>"$2"
+		sleep 0.05
+	done
+}
+
+# until_seen FILE TEXT: waits until it is there, 10 s at most.
+until_seen() {
+	local i
+	for ((i = 0; i < 100; i++)); do
+		grep -q "$2" "$1" && return
+		sleep 0.1
+	done
+	cat "$1"
+	return 1
+}
+
+# plain_part: of what --follow printed, all that a plain run prints.
+plain_part() {
+	grep -v $'^diff\tclass=seen\|^end\t\|^# more as' "$@"
+}
+
+@test "fpdiff --follow gives the verdict of a plain run when both have ended" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	for pair in "a b" "a a" "b a"; do
+		set -- $pair
+		: >x; : >y
+		slowly $1 x &
+		slowly $2 y &
+		rc=0
+		timeout 20 fpdiff --follow x y >out || rc=$?
+		wait
+		want=0
+		fpdiff x y >plain || want=$?
+		((rc == want))
+		plain_part out | diff <(grep -v ^end plain) -
+	done
+	# Gzip members as they are closed, and a pipe that stays open.
+	: >y.gz
+	(head -n 9 b | gzip; sleep 0.4; tail -n +10 b | gzip) >>y.gz &
+	run -1 --separate-stderr timeout 20 fpdiff -q --follow a y.gz
+	[[ $output == "$(fpdiff -q a b)" && -z $stderr ]]
+	mkfifo pipe
+	(cat b; sleep 30) >pipe 3>&- &
+	writer=$!
+	run -1 timeout 20 fpdiff -q --follow a - <pipe
+	[[ $output == "$(fpdiff -q a b)" ]]
+	kill $writer
+}
+
+@test "fpdiff --follow prints a difference before the streams end, and waits idle" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec | head -n 40 >b
+	/usr/bin/time -f '%U %S' -o cpu fpdiff --follow a b >out 2>err &
+	pid=$!
+	until_seen out $'^diff\tclass=seen\tname=layers.1\tstep=2.*io=out.*note=as it came'
+	run ! grep -q ^verdict out
+	sleep 1
+	run_lines flip | seal order=exec | tail -n +41 >>b
+	rc=0
+	wait $pid || rc=$?
+	((rc == 1))
+	grep -q $'^verdict\tresult=different.*step=2.*name=layers.1\tprefix=29' out
+	# At most some: the others are told once.
+	(($(grep -c class=seen out) == 8))
+	grep -q '^# more as they come only with -v' out
+	tail -n 1 cpu | awk '{ exit $1 + $2 > 0.5 }'
+}
+
+@test "fpdiff --follow gives the verdict of what was seen on SIGTERM and SIGINT" {
+	run_lines "" | seal order=exec >a
+	run_lines flip | seal order=exec >b
+	head -n 20 b >part; printf 'fp\tname=half' >>part
+	run -3 timeout --preserve-status -s TERM 1 fpdiff --follow --plot a part
+	[[ $output == *$'verdict\tresult=unknown\tstatus=3\treason=filtered'* ]]
+	[[ $output == *$'map: '* && $output != *bad=* ]]
+	run -0 timeout --preserve-status -s INT 1 fpdiff -q --follow --partial a part
+	[[ $output == *$'scope=partial'*$'equal=19'* ]]
+	head -n 40 b >part
+	run -1 timeout --preserve-status -s TERM 1 fpdiff -q --follow --html p.html a part
+	[[ $output == *$'result=different'*$'name=layers.1'* ]]
+	grep -q 'fpdiff: different' p.html
+	: >none
+	run -2 timeout --preserve-status -s TERM 1 fpdiff --follow a none
+	[[ $output == *"none: stopped by a signal"* ]]
+}
+
+@test "fpdiff --follow never calls a file clean that shrank or was replaced" {
+	run_lines "" | seal order=exec >a
+	for change in 'head -n 9 a >b.short; cat b.short >b' 'cp a c; mv c b' 'rm b'; do
+		head -n 30 a >b
+		timeout 20 fpdiff -q --follow --partial a b >out 2>err &
+		pid=$!
+		sleep 0.5
+		eval "$change"
+		rc=0
+		wait $pid || rc=$?
+		((rc == 3))
+		grep -q $'^verdict\tresult=unknown.*altered=1' out
+		grep -q 'b: \(shrank to [0-9]* bytes, [0-9]* were read\|removed or renamed\|replaced by another file\)' err
+	done
+}
+
+@test "fpdiff --follow says that a recording was restarted" {
+	run_lines "" | seal order=exec >a
+	head -n 30 a >b
+	timeout 20 fpdiff -q --follow a b >out 2>err &
+	pid=$!
+	sleep 0.5
+	cat a >>b
+	rc=0
+	wait $pid || rc=$?
+	((rc == 3))
+	grep -q 'fpdiff: b:31: a head, and the stream before it has no end' err
+	grep -q 'reason=filtered' out
+	diff out <(fpdiff -q a b 2>/dev/null)
+}
+
+@test "fpdiff --follow refuses what cannot be followed" {
+	run_lines "" | seal order=exec >a
+	mkdir d
+	cp a d
+	run -2 timeout 20 fpdiff --follow a d
+	[[ $output == *"d: is a directory: follow the stream of each rank"* ]]
+	run -2 timeout 20 fpdiff --follow a nowhere
+	run -2 timeout 20 fpdiff --follow --across rank a
+	# A set, and a mask: what is known is not shown as it comes.
+	run_lines "" | seal order=set >s
+	run_lines flip | seal order=set >t
+	run -1 timeout 20 fpdiff --follow s t
+	[[ $output == *class=different*different=21* ]]
+	run_lines flip | seal order=exec >b
+	printf 'mask\tname=.*\n' >m
+	run -0 timeout 20 fpdiff --follow -m m a b
+	[[ $output != *class=seen* ]]
+}
+
+# ---- what happens to streams ----------------------------------------------
+
+@test "fpdiff reads what a recorder wrote before kill -9, and calls it incomplete" {
+	recorder all 20000
+	run -0 fpdiff -q all all
+	recorder other 20000 300
+	recorder killed 2>out &
+	pid=$!
+	until_seen out running
+	until_seen killed step=600
+	kill -9 $pid
+	wait $pid || true
+	run ! grep -q ^end killed
+	# At most the last line is torn, and then it is a bad line.
+	head -n 400 killed >start
+	run -3 fpdiff -q all start
+	[[ $output == *$'reason=filtered'*$'equal=399\tdifferent=0'* ]]
+	run -0 fpdiff -q --partial all start
+	[[ $output == *scope=partial* ]]
+	run -1 fpdiff -q other start
+	[[ $output == *$'step=150\trank=0\tname=layer.0\tprefix=300'* ]]
+	rc=0
+	fpdiff -q --partial <(recorder /dev/stdout 400000 2>/dev/null) killed >out 2>err || rc=$?
+	((rc == 0 || rc == 3))
+	[[ $rc == 0 ]] || grep -q bad=1 out
+	grep -q $'different=0\t' out
+}
+
+@test "fpdiff reads what fitted on a full disk, and calls it incomplete" {
+	recorder all 20000
+	recorder other 20000 300
+	# The same to the writer: a write that is cut short, then an error.
+	run -1 bash -c 'trap "" XFSZ; ulimit -f 500; recorder full 20000'
+	(($(wc -c <full) == 512000))
+	rc=0
+	fpdiff -q all full >out 2>err || rc=$?
+	((rc == 3))
+	grep -q $'^verdict\tresult=unknown\tstatus=3\treason=\(damaged\|filtered\)' out
+	(($(sed 's/.*equal=\([0-9]*\).*/\1/' out) > 3000))
+	run -1 fpdiff -q other full
+	[[ $output == *$'step=150\trank=0\tname=layer.0\tprefix=300'* ]]
+}
+
+@test "fpdiff does not say same of a stream that grew behind its end" {
+	run_lines "" | seal order=exec >a
+	(cat a; run_lines "" | head -n 1 | sed 's/seq=0/seq=60/;s/name=[^\t]*/name=late/;s/step=0/step=5/') >grown
+	run -3 fpdiff a grown
+	[[ $output == *$'reason=damaged'*altered=1* ]]
+	# Nor with --partial, nor of both; what differs in it counts.
+	run -3 fpdiff --partial grown grown
+	run_lines flip | seal order=exec >b
+	run -1 fpdiff b grown
+	[[ $output == *altered=1* ]]
+	# Two whole streams in one file are a whole.
+	cat a a >two
+	run -0 fpdiff two two
+	[[ $output == *equal=120* ]]
+}
+
+@test "fpdiff names the line where a recording was restarted" {
+	run_lines "" | seal order=exec >a
+	(head -n 31 a; cat a) >restarted
+	run -3 --separate-stderr fpdiff a restarted
+	[[ $stderr == *"fpdiff: restarted:32: a head, and the stream before it has no end: restarted, or cut"* ]]
+	[[ $output == *$'reason=filtered'*$'different=0\tunmatched=30'* ]]
+	run -3 --separate-stderr fpdiff --partial a restarted
+	run_lines flip | seal order=exec >b
+	run -1 --separate-stderr fpdiff b restarted
+}
+
+@test "fpdiff says where a stream changed its dtype, shape or hash midway" {
+	run_lines "" | seal order=exec >a
+	for change in s/dtype=f32/dtype=bf16/ s/shape=2,3/shape=3,2/ \
+		s/hash=xxh3-128:0/hash=sha3:0/; do
+		run_lines "" | sed "/step=[34]/$change" | seal order=exec >b
+		run -3 fpdiff a b
+		[[ $output == *$'prefix\trank=0\trecords=36\tstep=2\t'* ]]
+		[[ $output == *$'count\tclass=incomparable\tn=24'* ]]
+		[[ $output == *$'reason=incomparable'*$'equal=36\tdifferent=0'* ]]
+		# --allow-bad and --partial do not make it the same.
+		run -3 fpdiff -q --partial --allow-bad 9 a b
+		# And it hides no difference before or behind.
+		sed '/step=1.*layers.2/s/128:0/128:f/' b >c
+		run -1 --separate-stderr fpdiff -q a <(sed '20s/128:0/128:f/' b)
+		run -1 --separate-stderr fpdiff -q a \
+			<(run_lines "" | sed "/step=[3]/$change;60s/128:0/128:f/" | seal order=exec)
+	done
+}
+
+@test "fpdiff reads streams of the version before and of later tools" {
+	run_lines "" | seal order=exec >a
+	sed '1s/version=1/version=0/' a >older
+	run -0 fpdiff a older
+	# What a later tool may add: keys and types nobody knows here.
+	(run_lines "" | sed 's/$/\tcolour=blue/'; printf 'mood\tof=day\n') |
+		seal order=exec later=1 >newer
+	run -0 fpdiff a newer
+	[[ $output == *$'equal=60\tdifferent=0\tunmatched=0' || $output == *equal=60* ]]
+	sed '1s/version=1/version=2/' a >next
+	run -2 fpdiff a next
+	[[ $output == *"next: line 1: stream version 2, expected at most 1"* ]]
+	sed '1s/version=1/version=x/' a >odd
+	run -3 --separate-stderr fpdiff a odd
+	[[ $stderr == *"odd:1: version: "* ]]
+}
+
+@test "fpdiff pairs keys that repeat in order, and counts what is too much" {
+	for n in 1 2 3 4; do
+		printf 'fp\tname=op\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\n' $n
+	done >l
+	seal order=exec <l >a
+	sed 3d l | seal order=exec >b
+	run -1 fpdiff -v a b
+	[[ $output == *$'class=unmatched\tname=op\ta=xxh3-128:00000000000000000000000000000003'* ]]
+	[[ $output == *$'equal=3\tdifferent=0\tunmatched=1' || $output == *$'equal=3\tdifferent=0\tunmatched=1\n'* ]]
+	# A record that was written twice.
+	sed 2p l | seal order=exec >b
+	run -1 fpdiff a b
+	[[ $output == *'0 in A alone, 1 in B alone'* ]]
+}
+
+@test "fpdiff names file, line and reason of a mask or map it cannot use" {
+	run_lines "" | seal order=exec >a
+	# OPTION LINE REASON: the line is the third of the file.
+	while IFS='|' read -r option line reason; do
+		printf "# a comment\n\n$line\n" >rules
+		run -2 --separate-stderr fpdiff $option rules a a
+		[[ $stderr == "fpdiff: rules:3: "*"$reason"* ]] || {
+			echo "$option $line: $stderr"
+			return 1
+		}
+		[[ -z $output ]]
+	done <<'E'
+-m|mask\tname=(|name
+-m|mask\tnane=x|name
+-m|mask|name
+-m|mask\tname=a\tname=b|duplicate key "name"
+-m|mask\tname=a\tstep=[|step
+-m|mask name=a|fields are separated by TAB
+-m|maks\tname=a|maks
+-m|map\ta=x\tb=y|map
+-m|mask\tname=\\q|name
+--map|map\ta=x|map record without b=
+--map|map\ta=x\tb=(|b
+--map|map\ta=$2\tb=(x)|a: $2, and b has 1 groups in parentheses
+--map|map\ta=$1\tb=x|a: $1, and b has 0 groups
+--map|mask\tname=x|mask
+E
+	run -2 fpdiff -m nowhere a a
+	[[ $output == *"nowhere: cannot open"* ]]
+}

@@ -6,7 +6,10 @@
 
 #include <stdlib.h>
 
+#include "chart.h"
+#include "follow.h"
 #include "num.h"
+#include "page.h"
 #include "sort.h"
 
 enum { PREFIXES = 4 }; /* prefix records printed without -v */
@@ -55,6 +58,7 @@ print_diff(struct exec *x, const struct diff *d)
 	x->report->tally.n[d->class]++;
 	if (x->report->s->common.verbose)
 		report_diff(x->report, d);
+	report_keep(x->report, d);
 }
 
 /* The right neighbour is known: is the difference an island? */
@@ -109,7 +113,7 @@ differ(struct exec *x, struct lane *l, const struct entry *a,
 	w->role = w->class == DIFF_FIRST ? l->role : role;
 	if (l->tainted)
 		w->class = DIFF_TAINTED;
-	if (x->report->s->common.verbose) {
+	if (x->report->s->common.verbose || x->report->page) {
 		w->a = entry_dup(a);
 		w->b = entry_dup(b);
 	}
@@ -128,6 +132,13 @@ flip(struct exec *x, struct lane *l, const struct entry *a)
 	x->flipped = true;
 }
 
+static void
+excuse(struct exec *x, const struct diff *d, enum chart_mark mark)
+{
+	print_diff(x, d);
+	chart_add(x->report->chart, d->a, mark);
+}
+
 /* True: somebody knows of this difference. */
 static bool
 is_excused(struct exec *x, struct lane *l, const struct entry *a,
@@ -136,7 +147,7 @@ is_excused(struct exec *x, struct lane *l, const struct entry *a,
 	struct diff d = { .class = DIFF_MASKED, .a = a, .b = b };
 	if (a->is_volatile || b->is_volatile) {
 		d.note = "volatile";
-		print_diff(x, &d);
+		excuse(x, &d, CHART_MASKED);
 		return true;
 	}
 	if (!x->report->s->mask)
@@ -150,11 +161,23 @@ is_excused(struct exec *x, struct lane *l, const struct entry *a,
 		d.class = DIFF_UNSTABLE;
 		flip(x, l, a);
 	}
-	print_diff(x, &d);
+	excuse(x, &d, d.class == DIFF_UNSTABLE ? CHART_UNSTABLE : CHART_MASKED);
 	return true;
 }
 
 /* ---- pairs and singles ------------------------------------------------- */
+
+static enum chart_mark
+mark_of(const struct lane *l, enum relation relation, bool first)
+{
+	if (relation == REL_SAME)
+		return CHART_SAME;
+	if (relation == REL_OTHER)
+		return CHART_INCOMPARABLE;
+	if (l->tainted)
+		return CHART_UNSTABLE;
+	return first ? CHART_FIRST : CHART_DIFFERENT;
+}
 
 void
 exec_pair(struct exec *x, struct lane *l, const struct entry *a,
@@ -172,6 +195,8 @@ exec_pair(struct exec *x, struct lane *l, const struct entry *a,
 	const char *role = lane_boundary(l, a, excused ? REL_OTHER : relation);
 	if (excused)
 		return;
+	bool first = relation == REL_DIFFERENT && !l->a;
+	chart_add(x->report->chart, a, mark_of(l, relation, first));
 	if (l->waiting.held)
 		release(x, l, relation);
 	if (relation == REL_SAME) {
@@ -182,7 +207,6 @@ exec_pair(struct exec *x, struct lane *l, const struct entry *a,
 		print_diff(x, &(struct diff){
 				  .class = DIFF_INCOMPARABLE, .a = a, .b = b });
 	}
-	bool first = relation == REL_DIFFERENT && !l->a;
 	if (relation == REL_DIFFERENT)
 		differ(x, l, a, b, role);
 	if (!first)
@@ -194,6 +218,7 @@ static void
 single(struct exec *x, struct lane *l, const struct entry *a,
     const struct entry *b)
 {
+	chart_add(x->report->chart, a ? a : b, CHART_UNMATCHED);
 	x->report->tally.alone[b != NULL]++;
 	l->alone[b != NULL]++;
 	x->tail[b != NULL]++;
@@ -254,8 +279,8 @@ print_lanes(struct exec *x, struct lane **lane)
 {
 	bool all = x->report->s->common.verbose;
 	size_t n = all || x->nlanes < PREFIXES ? x->nlanes : PREFIXES;
-	for (size_t i = 0; i < n; i++)
-		lane_print_prefix(lane[i], x->report);
+	for (size_t i = 0; i < x->nlanes; i++)
+		lane_report_prefix(lane[i], x->report, i < n);
 	if (n < x->nlanes)
 		rec_comment(x->report->out, "%zu more ranks, printed with -v",
 		    x->nlanes - n);
@@ -269,7 +294,7 @@ print_lanes(struct exec *x, struct lane **lane)
 			.a = l->a,
 			.b = l->b,
 			.role = l->role });
-	lane_print_near(l, x->report);
+	lane_report_near(l, x->report);
 }
 
 /* Could every difference have come from an unstable boundary? */
@@ -320,6 +345,8 @@ forget_order(struct exec *x)
 		n[DIFF_DIFFERENT] += n[class[i]];
 		n[class[i]] = 0;
 	}
+	chart_forget_order(x->report->chart);
+	page_forget_order(x->report->page);
 	rec_comment(x->report->out,
 	    "not in the order of execution: no prefix, and no difference is "
 	    "the first");
@@ -357,6 +384,7 @@ conclude(struct exec *x)
 	else
 		forget_order(x);
 	print_alone(x);
+	report_map(x->report);
 	report_counts(x->report);
 	struct outcome o = { .prefix_given = ordered };
 	for (size_t i = 0; i < x->nlanes; i++)
@@ -384,6 +412,8 @@ run(struct report *r, struct side *a, struct side *b)
 	x->judged.order_broken = side_order_lost(a) || side_order_lost(b);
 	if (align_new(&x->align, (size_t)r->s->window, on_event, x, &e))
 		cli_die("%s", e.msg);
+	if (r->s->follow)
+		x->seen = seen_new(r);
 	while (!(x->stop && !x->no_sequence) &&
 	       !(x->ended[ALIGN_A] && x->ended[ALIGN_B]))
 		lockstep_read(x);
@@ -401,6 +431,7 @@ exec_free(struct exec *x)
 	free(x->alone[1]);
 	map_free(&x->ranks);
 	align_free(x->align);
+	seen_free(x->seen);
 	buf_free(&x->undone);
 	free(x);
 }

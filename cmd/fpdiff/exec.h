@@ -22,6 +22,7 @@ struct exec {
 	bool stop; /* --first: enough was seen, what is held is only freed */
 	bool no_sequence; /* some records have none: only the end is proof */
 	struct judged judged;
+	struct seen *seen; /* --follow, or NULL */
 	bool flipped, flip_step_given;
 	uint64_t flip_step; /* lowest step of an unstable flip */
 	struct rec rec;

@@ -22,9 +22,13 @@ struct settings {
 	struct mask *mask; /* NULL: none */
 	struct mask *map;
 	uint64_t window;
-	bool first;       /* stop at the first divergence */
-	bool tensors;     /* compare the data itself */
-	const char *step; /* tables: the column that is the step */
+	bool first;           /* stop at the first divergence */
+	bool tensors;         /* compare the data itself */
+	bool plot;            /* print the map of ranks and steps */
+	const char *html;     /* write a page there, or NULL */
+	bool follow;          /* the operands are still written */
+	struct rec_out *live; /* --follow: written out before each wait */
+	const char *step;     /* tables: the column that is the step */
 	const char *operand[2];
 	/* --reruns */
 	bool reruns, learn, combine;
@@ -199,6 +203,7 @@ enum diff_class {
 	DIFF_MASKED,
 	DIFF_UNSTABLE,
 	DIFF_TAINTED,
+	DIFF_SEEN, /* --follow: came, and is not aligned yet; not counted */
 	DIFF_CLASSES,
 };
 
@@ -217,8 +222,13 @@ struct tally {
 /* Matched pairs whose values differ and no mask covers. */
 uint64_t tally_different(const struct tally *t);
 
+struct chart;
+struct page;
+
 struct report {
 	struct rec_out *out;
+	struct chart *chart; /* --plot, --html; or NULL */
+	struct page *page;   /* --html, or NULL */
 	const struct settings *s;
 	struct tally tally;
 	uint64_t shown;              /* differences printed so far without -v */
@@ -241,6 +251,8 @@ struct diff {
 void report_head(struct report *r, bool exec);
 void report_free(struct report *r);
 void report_diff(struct report *r, const struct diff *d);
+/* The same for the page, as far as there is room. */
+void report_keep(struct report *r, const struct diff *d);
 /* A record near a divergence: at = -1 is the one before. */
 void report_near(struct report *r, int at, struct str raw, const char *result);
 /* What is certified of one rank. */
@@ -250,7 +262,9 @@ struct prefix {
 	struct str last; /* lines: the last one certified */
 	struct str next; /* and the first that differs, or empty */
 };
-void report_prefix(struct report *r, const struct prefix *p);
+void report_prefix(struct report *r, const struct prefix *p, bool print);
+/* --plot: the map, as comments. */
+void report_map(struct report *r);
 void report_counts(struct report *r);
 
 /* ---- the comparisons ---------------------------------------------------- */

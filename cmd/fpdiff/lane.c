@@ -138,7 +138,7 @@ lane_end_prefix(struct lane *l)
 /* ---- results ----------------------------------------------------------- */
 
 void
-lane_print_near(const struct lane *l, struct report *r)
+lane_report_near(const struct lane *l, struct report *r)
 {
 	size_t n = l->nbefore < BEFORE ? l->nbefore : BEFORE;
 	for (size_t i = 0; i < n; i++) {
@@ -153,12 +153,14 @@ lane_print_near(const struct lane *l, struct report *r)
 		    relation_name[l->after[i].relation]);
 }
 void
-lane_print_prefix(struct lane *l, struct report *r)
+lane_report_prefix(struct lane *l, struct report *r, bool print)
 {
 	lane_end_prefix(l);
-	report_prefix(r, &(struct prefix){ .rank = l->rank,
-			     .records = l->prefix,
-			     .last = { l->certified.raw, l->certified.len },
-			     .next = l->a ? l->a->raw : STR_NULL,
-			     .unmatched = l->alone[0] + l->alone[1] });
+	report_prefix(r,
+	    &(struct prefix){ .rank = l->rank,
+		.records = l->prefix,
+		.last = { l->certified.raw, l->certified.len },
+		.next = l->a ? l->a->raw : STR_NULL,
+		.unmatched = l->alone[0] + l->alone[1] },
+	    print);
 }

@@ -75,7 +75,7 @@ void lane_remember(struct lane *l, struct str raw, enum relation relation);
 /* The last certified record is the one before, if nothing ended it yet. */
 void lane_end_prefix(struct lane *l);
 /* What lies around the first divergence. */
-void lane_print_near(const struct lane *l, struct report *r);
-void lane_print_prefix(struct lane *l, struct report *r);
+void lane_report_near(const struct lane *l, struct report *r);
+void lane_report_prefix(struct lane *l, struct report *r, bool print);
 
 #endif

@@ -5,6 +5,8 @@
  */
 #include "exec.h"
 
+#include "follow.h"
+
 static void
 check_sequence(struct exec *x, struct lane *l, int side, const struct entry *e)
 {
@@ -26,6 +28,7 @@ push(struct exec *x, size_t lane, int side, const struct entry *e)
 		.value = e->value.lo ^ e->value.hi,
 		.ref = entry_dup(e),
 	};
+	seen_add(x->seen, side, e);
 	if (align_push(x->align, lane, side, &item, &err))
 		cli_die("%s", err.msg);
 }

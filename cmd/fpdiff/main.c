@@ -6,7 +6,10 @@
 
 #include <stdlib.h>
 
+#include "chart.h"
+#include "follow.h"
 #include "num.h"
+#include "page.h"
 #include "reruns.h"
 
 enum {
@@ -22,6 +25,9 @@ enum {
 	OPT_LEARN,
 	OPT_ALPHA,
 	OPT_TENSORS,
+	OPT_PLOT,
+	OPT_HTML,
+	OPT_FOLLOW,
 };
 
 // clang-format off
@@ -39,6 +45,9 @@ static const struct opt options[] = {
 	{ OPT_STEP, "step", "COLUMN", "tables: the step's column (step)" },
 	{ OPT_FIRST, "first", NULL, "stop at the first divergence" },
 	{ OPT_WINDOW, "window", "N", "records of a rank held (4096)" },
+	{ OPT_FOLLOW, "follow", NULL, "A and B are still written" },
+	{ OPT_PLOT, "plot", NULL, "draw a map of ranks and steps" },
+	{ OPT_HTML, "html", "FILE", "write what was found as one page" },
 	OPT_JUDGE, OPT_COMMON, OPT_LAST,
 };
 // clang-format on
@@ -134,6 +143,15 @@ take_option(struct settings *s, int id, const struct opt_state *o)
 	case OPT_TENSORS:
 		s->tensors = true;
 		return;
+	case OPT_FOLLOW:
+		s->follow = s->common.how.live = true;
+		return;
+	case OPT_PLOT:
+		s->plot = true;
+		return;
+	case OPT_HTML:
+		s->html = o->arg;
+		return;
 	case OPT_WINDOW:
 		s->window = cli_u64(o, ALIGN_WINDOW_MIN, ALIGN_WINDOW_MAX);
 		return;
@@ -148,6 +166,28 @@ add_name(const char ***list, size_t *n, const char *name)
 	(*list)[(*n)++] = name;
 }
 
+static bool
+compares_two(const struct settings *s)
+{
+	return !s->reruns && !s->tensors && !s->learn && !s->combine &&
+	       s->across < 0;
+}
+
+/* --plot and --html show the comparison of two runs. */
+static void
+check_map(const struct settings *s)
+{
+	if ((s->plot || s->html || s->follow) && !compares_two(s))
+		cli_usage("%s goes with two runs, A and B", s->plot ? "--plot"
+							    : s->html
+								? "--html"
+								: "--follow");
+	if (s->plot && (s->common.quiet || s->common.how.form != REC_LINES))
+		cli_usage("--plot draws in comments: not with -q or -F");
+	if (s->html && s->common.output && !strcmp(s->html, s->common.output))
+		cli_usage("-o and --html are the same file");
+}
+
 static void
 check(struct settings *s)
 {
@@ -156,6 +196,7 @@ check(struct settings *s)
 		cli_usage(
 		    "--across, --combine, --reruns, --learn and --tensors "
 		    "exclude each other");
+	check_map(s);
 	if (s->across >= 0 && s->nrefs + s->nruns != 1)
 		cli_usage("expected one run, found %zu", s->nrefs + s->nruns);
 	if (s->across >= 0) {
@@ -256,7 +297,16 @@ main(int argc, char **argv)
 	if (rec_out_open(&r.out, file.fd, &s.common.how, &e))
 		cli_die("%s", e.msg);
 	r.s = &s;
+	s.live = r.out;
+	if (s.follow)
+		follow_start();
+	if (s.html)
+		r.page = page_open(s.html);
+	if (s.plot || s.html)
+		r.chart = chart_new();
 	int status = compare(&r);
+	if (page_close(r.page, &r, status != STATUS_NONE))
+		status = STATUS_NONE;
 	if (rec_out_finish(r.out, status == STATUS_NONE ? NULL : r.result,
 		status, 0, &e)) {
 		cli_warn("%s", e.msg);
@@ -266,6 +316,7 @@ main(int argc, char **argv)
 	if (cli_out_close(&file, status != STATUS_NONE))
 		status = STATUS_NONE;
 	cli_prom(&s.common, NULL, r.result, r.reason, status, 0);
+	chart_free(r.chart);
 	report_free(&r);
 	mask_free(s.mask);
 	mask_free(s.map);

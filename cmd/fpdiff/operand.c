@@ -278,12 +278,16 @@ struct operand *
 operand_open(const struct settings *s, const char *name)
 {
 	struct err e;
+	struct stat st;
 	struct operand *o = cli_alloc(1, sizeof *o);
 	o->s = s;
 	o->name = name;
 	o->walk.skip = warn_skip;
 	o->part = NULL;
-	if (is_special(name)) {
+	if (s->follow && !stat(name, &st) && S_ISDIR(st.st_mode))
+		cli_die(
+		    "%s: is a directory: follow the stream of each rank", name);
+	if (s->follow || is_special(name)) {
 		o->part = cli_alloc(1, sizeof *o->part);
 		o->part[0] = (struct part){ .path = name };
 		o->n = 1;

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "num.h"
+#include "page.h"
 
 enum { SHAPE_MAX = 64 };
 
@@ -19,11 +20,13 @@ const char *const diff_class_name[DIFF_CLASSES] = {
 	[DIFF_MASKED] = "masked",
 	[DIFF_UNSTABLE] = "unstable",
 	[DIFF_TAINTED] = "tainted",
+	[DIFF_SEEN] = "seen",
 };
 
 /* Words that may be read as harmless. */
 static const char *const class_note[DIFF_CLASSES] = {
 	[DIFF_ISOLATED] = "different like the others, between two that match",
+	[DIFF_SEEN] = "as it came; the verdict may align it otherwise",
 };
 
 static const struct fp *
@@ -45,10 +48,9 @@ report_free(struct report *r)
 	buf_free(&r->text);
 }
 
-void
-report_head(struct report *r, bool exec)
+static void
+put_head(struct report *r, struct rec_out *o, bool exec)
 {
-	struct rec_out *o = r->out;
 	rec_begin(o, "head");
 	rec_put(o, "of", "diff");
 	rec_u64(o, "version", SCHEMA_VERSION);
@@ -61,6 +63,14 @@ report_head(struct report *r, bool exec)
 	rec_end(o);
 }
 
+void
+report_head(struct report *r, bool exec)
+{
+	put_head(r, r->out, exec);
+	if (r->page)
+		put_head(r, page_records(r->page), exec);
+}
+
 /* ---- the place of a record --------------------------------------------- */
 
 static void
@@ -71,23 +81,30 @@ put_place(struct rec_out *o, const struct fp *f)
 			rec_str(o, fp_place_name[i], f->place[i]);
 }
 
+static void
+put_near(struct rec_out *o, const struct fp *f, int at, const char *result)
+{
+	rec_begin(o, "near");
+	rec_i64(o, "at", at);
+	rec_str(o, "name", f->name);
+	put_place(o, f);
+	rec_put(o, "result", result);
+	rec_end(o);
+}
+
 void
 report_near(struct report *r, int at, struct str raw, const char *result)
 {
 	struct entry e = { .raw = raw };
 	const struct fp *f = open_entry(r, 0, &e);
-	rec_begin(r->out, "near");
-	rec_i64(r->out, "at", at);
-	rec_str(r->out, "name", f->name);
-	put_place(r->out, f);
-	rec_put(r->out, "result", result);
-	rec_end(r->out);
+	put_near(r->out, f, at, result);
+	if (r->page)
+		put_near(page_records(r->page), f, at, result);
 }
 
-void
-report_prefix(struct report *r, const struct prefix *p)
+static void
+put_prefix(struct report *r, struct rec_out *o, const struct prefix *p)
 {
-	struct rec_out *o = r->out;
 	struct entry e = { .raw = p->last };
 	const struct fp *f = p->records ? open_entry(r, 0, &e) : NULL;
 	rec_begin(o, "prefix");
@@ -107,6 +124,15 @@ report_prefix(struct report *r, const struct prefix *p)
 	if (p->unmatched)
 		rec_u64(o, "unmatched", p->unmatched);
 	rec_end(o);
+}
+
+void
+report_prefix(struct report *r, const struct prefix *p, bool print)
+{
+	if (print)
+		put_prefix(r, r->out, p);
+	if (page_has_prefix_room(r->page))
+		put_prefix(r, page_records(r->page), p);
 }
 
 /* ---- what changed ------------------------------------------------------ */
@@ -264,23 +290,23 @@ put_distance(struct rec_out *o, const struct fp *a, const struct fp *b)
 }
 
 static void
-put_learned(struct report *r, const struct fp *a, const struct fp *b)
+put_learned(
+    struct report *r, struct rec_out *o, const struct fp *a, const struct fp *b)
 {
 	uint64_t rows = a->scalar ? 0 : tile_rows(&r->text, a, b);
 	if (rows) {
-		rec_str(r->out, "rows", buf_view(&r->text));
-		rec_u64(r->out, "nrows", rows);
+		rec_str(o, "rows", buf_view(&r->text));
+		rec_u64(o, "nrows", rows);
 	}
-	put_distance(r->out, a, b);
+	put_distance(o, a, b);
 }
 
-void
-report_diff(struct report *r, const struct diff *d)
+static void
+put_diff(struct report *r, struct rec_out *o, const struct diff *d)
 {
 	const struct fp *a = open_entry(r, 0, d->a);
 	const struct fp *b = open_entry(r, 1, d->b);
 	const struct fp *f = a && !d->at_b ? a : b;
-	struct rec_out *o = r->out;
 	const char *why = NULL;
 	if (d->class == DIFF_INCOMPARABLE)
 		fp_compare(a, b, &why);
@@ -306,13 +332,26 @@ report_diff(struct report *r, const struct diff *d)
 	if (f->dev.p)
 		rec_str(o, "dev", f->dev);
 	if (a && b && !why)
-		put_learned(r, a, b);
+		put_learned(r, o, a, b);
 	if (f->file.p)
 		rec_str(o, "file", f->file);
 	const char *note = d->note ? d->note : class_note[d->class];
 	if (note || why)
 		rec_put(o, "note", note ? note : why);
 	rec_end(o);
+}
+
+void
+report_diff(struct report *r, const struct diff *d)
+{
+	put_diff(r, r->out, d);
+}
+
+void
+report_keep(struct report *r, const struct diff *d)
+{
+	if (page_has_room(r->page, d->class))
+		put_diff(r, page_records(r->page), d);
 }
 
 /* ---- counts ---------------------------------------------------------- */
@@ -331,50 +370,79 @@ put_count(struct rec_out *o, const char *class, uint64_t n, const char *note)
 }
 
 static void
-count_unmatched(struct report *r)
+count_unmatched(struct report *r, struct rec_out *o)
 {
 	const struct tally *t = &r->tally;
 	r->text.len = 0;
 	buf_printf(&r->text, "%" PRIu64 " in A alone, %" PRIu64 " in B alone",
 	    t->alone[0], t->alone[1]);
-	put_count(
-	    r->out, "unmatched", t->n[DIFF_UNMATCHED], buf_cstr(&r->text));
+	put_count(o, "unmatched", t->n[DIFF_UNMATCHED], buf_cstr(&r->text));
 }
 
 static void
-count_rules(struct report *r)
+count_rules(struct report *r, struct rec_out *o)
 {
 	struct mask *m = r->s->mask;
 	for (size_t i = 0; m && i < mask_count(m); i++) {
 		const struct mask_rule *rule = mask_rule(m, i);
 		if (!rule->uses && !r->s->common.verbose)
 			continue;
-		rec_begin(r->out, "count");
-		rec_put(r->out, "class",
+		rec_begin(o, "count");
+		rec_put(o, "class",
 		    rule->kind == MASK_UNSTABLE ? "unstable" : "masked");
-		rec_u64(r->out, "n", rule->uses);
-		rec_str(r->out, "rule", rule->where);
+		rec_u64(o, "n", rule->uses);
+		rec_str(o, "rule", rule->where);
 		if (rule->reason.len)
-			rec_str(r->out, "note", rule->reason);
-		rec_end(r->out);
+			rec_str(o, "note", rule->reason);
+		rec_end(o);
 	}
+}
+
+static void
+put_counts(struct report *r, struct rec_out *o)
+{
+	const struct tally *t = &r->tally;
+	put_count(o, "equal", t->equal, NULL);
+	for (int i = 0; i < DIFF_CLASSES; i++) {
+		if (i == DIFF_UNMATCHED)
+			count_unmatched(r, o);
+		else
+			put_count(
+			    o, diff_class_name[i], t->n[i], class_note[i]);
+	}
+	put_count(
+	    o, "missing-rank", t->missing, "ranks that one side does not have");
+	count_rules(r, o);
 }
 
 void
 report_counts(struct report *r)
 {
-	const struct tally *t = &r->tally;
-	put_count(r->out, "equal", t->equal, NULL);
-	for (int i = 0; i < DIFF_CLASSES; i++) {
-		if (i == DIFF_UNMATCHED)
-			count_unmatched(r);
-		else
-			put_count(
-			    r->out, diff_class_name[i], t->n[i], class_note[i]);
+	put_counts(r, r->out);
+	if (r->page)
+		put_counts(r, page_records(r->page));
+}
+
+/* ---- the map --------------------------------------------------------- */
+
+static void
+comment(void *user, const char *text)
+{
+	rec_comment(user, "%s", text);
+}
+
+void
+report_map(struct report *r)
+{
+	enum { ROWS = 8, ROWS_VERBOSE = 64, COMMENT = 2 };
+	if (!r->s->plot)
+		return;
+	if (!chart_has_steps(r->chart)) {
+		cli_warn("no map: no record has a step that is a number");
+		return;
 	}
-	put_count(r->out, "missing-rank", t->missing,
-	    "ranks that one side does not have");
-	count_rules(r);
+	chart_print(r->chart, cli_width() - COMMENT,
+	    r->s->common.verbose ? ROWS_VERBOSE : ROWS, comment, r->out);
 }
 
 /* ---- the verdict ------------------------------------------------------- */
@@ -408,20 +476,12 @@ put_evidence(struct report *r, const struct outcome *o, const struct fp *f)
 	rec_end(out);
 }
 
-void
-report_verdict(struct report *r, const struct outcome *o)
+static void
+put_verdict(struct report *r, struct rec_out *out, const struct outcome *o,
+    const struct fp *a, const struct fp *b)
 {
 	const struct tally *t = &r->tally;
 	const struct verdict *v = &o->v;
-	r->result = v->result;
-	r->reason = v->reason;
-	if (v->status == STATUS_NONE)
-		return;
-	const struct fp *a = open_entry(r, 0, o->a);
-	const struct fp *b = open_entry(r, 1, o->b);
-	struct rec_out *out = r->out;
-	if (r->s->common.evidence)
-		put_evidence(r, o, a ? a : b);
 	bool known = o->cause && v->status == STATUS_FOUND;
 	verdict_begin(out, v, known ? o->entity : STR_NULL,
 	    o->bound[0] ? o->bound : NULL);
@@ -450,4 +510,20 @@ report_verdict(struct report *r, const struct outcome *o)
 	if (excused)
 		rec_u64(out, "masked", excused);
 	verdict_end(out, v);
+}
+
+void
+report_verdict(struct report *r, const struct outcome *o)
+{
+	r->result = o->v.result;
+	r->reason = o->v.reason;
+	if (o->v.status == STATUS_NONE)
+		return;
+	const struct fp *a = open_entry(r, 0, o->a);
+	const struct fp *b = open_entry(r, 1, o->b);
+	if (r->s->common.evidence)
+		put_evidence(r, o, a ? a : b);
+	put_verdict(r, r->out, o, a, b);
+	if (r->page)
+		put_verdict(r, page_records(r->page), o, a, b);
 }

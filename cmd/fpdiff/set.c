@@ -10,23 +10,34 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "chart.h"
 #include "map.h"
 #include "sort.h"
 
-enum { SHOWN = 8 }; /* differences printed without -v */
+enum {
+	SHOWN = 8,       /* differences printed without -v */
+	ROOM_LEAST = 64, /* buckets */
+};
 
 /* Records of one match key: of several files, or repeated. */
 struct group {
 	struct u128 key;
 	struct entry **e;
 	size_t n, cap;
-	struct group *next;
+	struct group *next;  /* in a chain of the room */
+	struct group *after; /* the next of the open ones */
 };
 
 /* Records that wait for a partner, by match key, first come first. */
 struct room {
 	struct group **bucket;
 	size_t n, size; /* a power of two, or 0 */
+};
+
+/* The groups of the name that is being read, and in which order they came. */
+struct opened {
+	struct room room;
+	struct group *first, **last;
 };
 
 struct rank_count {
@@ -40,8 +51,7 @@ struct set {
 	struct side *side[2];
 	struct room room[2];
 	bool ended[2];
-	/* groups of the name that is being read: few */
-	struct group *open[2];
+	struct opened open[2];
 	uint64_t name[2];
 	struct arena arena;
 	struct map ranks;            /* rank -> struct rank_count */
@@ -92,7 +102,8 @@ room_chain(const struct room *m, struct u128 key)
 static void
 room_grow(struct room *m)
 {
-	struct room next = { .n = m->n, .size = m->size ? m->size * 2 : 64 };
+	struct room next = { .n = m->n,
+		.size = m->size ? m->size * 2 : ROOM_LEAST };
 	next.bucket = cli_alloc(next.size, sizeof *next.bucket);
 	for (size_t i = 0; i < m->size; i++)
 		for (struct group *g = m->bucket[i], *after; g; g = after) {
@@ -136,6 +147,19 @@ room_take(struct room *m, struct u128 key)
 	return g;
 }
 
+/* Forgets the groups, which belong to somebody else. */
+static void
+room_clear(struct room *m)
+{
+	if (m->size > ROOM_LEAST) {
+		free(m->bucket);
+		*m = (struct room){ 0 };
+	} else if (m->n) {
+		memset(m->bucket, 0, m->size * sizeof *m->bucket);
+		m->n = 0;
+	}
+}
+
 static void
 room_free(struct room *m)
 {
@@ -157,6 +181,7 @@ print_diff(struct set *x, const struct diff *d)
 	r->tally.n[d->class]++;
 	if (r->s->common.verbose || (!excused && r->shown < SHOWN))
 		report_diff(r, d);
+	report_keep(r, d);
 	r->shown += !excused;
 }
 
@@ -199,6 +224,16 @@ is_meta(const struct entry *e)
 	return str_starts(e->raw, "scalar\tname=kv:");
 }
 
+static enum chart_mark mark_of(enum diff_class class)
+{
+	if (class == DIFF_MASKED)
+		return CHART_MASKED;
+	if (class == DIFF_UNSTABLE)
+		return CHART_UNSTABLE;
+	return class == DIFF_INCOMPARABLE ? CHART_INCOMPARABLE
+					  : CHART_DIFFERENT;
+}
+
 static void
 pair(struct set *x, const struct entry *a, const struct entry *b)
 {
@@ -209,11 +244,13 @@ pair(struct set *x, const struct entry *a, const struct entry *b)
 		d.class = DIFF_INCOMPARABLE;
 	} else if (u128_same(a->value, b->value)) {
 		x->report->tally.equal++;
+		chart_add(x->report->chart, a, CHART_SAME);
 		return;
 	} else if (!is_excused(x, &d)) {
 		d.class = DIFF_DIFFERENT;
 	}
 	print_diff(x, &d);
+	chart_add(x->report->chart, a, mark_of(d.class));
 	if (d.class == DIFF_DIFFERENT)
 		keep_single(x, a, b);
 }
@@ -292,6 +329,8 @@ alone(struct set *x, const struct entry *a, const struct entry *b)
 		t->meta_alone[b != NULL]++;
 	else
 		t->alone[b != NULL]++;
+	if (!meta)
+		chart_add(x->report->chart, a ? a : b, CHART_UNMATCHED);
 	print_diff(
 	    x, &(struct diff){ .class = meta ? DIFF_CONTAINER : DIFF_UNMATCHED,
 		   .a = a,
@@ -335,15 +374,36 @@ join(struct set *x, int side, struct group *g)
 	group_free(other);
 }
 
+/* The open group of a key, new or not. */
+static struct group *
+open_group(struct opened *o, struct u128 key)
+{
+	if (o->room.n >= o->room.size)
+		room_grow(&o->room);
+	struct group **at = group_find(room_chain(&o->room, key), key);
+	if (*at)
+		return *at;
+	*at = cli_alloc(1, sizeof **at);
+	(*at)->key = key;
+	o->room.n++;
+	if (!o->first)
+		o->last = &o->first;
+	*o->last = *at;
+	o->last = &(*at)->after;
+	return *at;
+}
+
 /* Another name begins: those of the last one are together. */
 static void
 close_groups(struct set *x, int side)
 {
-	struct group *g = x->open[side];
-	x->open[side] = NULL;
+	struct opened *o = &x->open[side];
+	struct group *g = o->first;
+	o->first = NULL;
+	room_clear(&o->room);
 	for (struct group *after; g; g = after) {
-		after = g->next;
-		g->next = NULL;
+		after = g->after;
+		g->next = g->after = NULL;
 		join(x, side, g);
 	}
 }
@@ -365,12 +425,7 @@ read_one(struct set *x, int side)
 	if (e.name != x->name[side])
 		close_groups(x, side);
 	x->name[side] = e.name;
-	struct group **at = group_find(&x->open[side], e.key);
-	if (!*at) {
-		*at = cli_alloc(1, sizeof **at);
-		(*at)->key = e.key;
-	}
-	group_add(*at, entry_dup(&e));
+	group_add(open_group(&x->open[side], e.key), entry_dup(&e));
 }
 
 /* ---- results ----------------------------------------------------------- */
@@ -443,6 +498,7 @@ conclude(struct set *x)
 	if (r->shown > SHOWN && !r->s->common.verbose)
 		rec_comment(r->out, "%llu more differences, printed with -v",
 		    (unsigned long long)(r->shown - SHOWN));
+	report_map(r);
 	report_counts(r);
 	struct judged j = {
 		.tainted = r->tally.n[DIFF_UNSTABLE] > 0,
@@ -463,8 +519,10 @@ set_compare(struct report *r, struct side *a, struct side *b)
 	for (int side = 0; !x->ended[0] || !x->ended[1]; side = !side)
 		if (!x->ended[side])
 			read_one(x, side);
-	assert(!x->open[0] && !x->open[1]);
+	assert(!x->open[0].first && !x->open[1].first);
 	int status = conclude(x);
+	free(x->open[0].room.bucket);
+	free(x->open[1].room.bucket);
 	room_free(&x->room[0]);
 	room_free(&x->room[1]);
 	map_free(&x->ranks);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "buf.h"
+#include "follow.h"
 #include "num.h"
 
 enum {
@@ -27,6 +28,9 @@ struct side {
 	bool set, replicated;
 	bool order_lost; /* sorted, and not to be put back */
 	uint64_t part, warnings;
+	bool closed;           /* the last head has its end */
+	struct follow *follow; /* --follow, or NULL */
+	bool cut;              /* a signal came before its end */
 	bool time_given;
 	int64_t time;
 	struct conditions conditions;
@@ -113,6 +117,12 @@ static void
 take_head(struct side *side, const struct rec *rec)
 {
 	struct err e;
+	const struct rec_totals *t = rec_in_totals(side->in);
+	if (t->heads > 1 && !side->closed)
+		cli_warn("%s:%" PRIu64 ": a head, and the stream before it has "
+			 "no end: restarted, or cut",
+		    side->name, t->lines);
+	side->closed = false;
 	side->part++;
 	side->replicated = str_is(rec_text_of(rec, "inputs"), "replicated");
 	side->host.len = 0;
@@ -139,9 +149,13 @@ open_part(struct side *side)
 	struct err e;
 	side->name = operand_part_name(side->operand, side->at);
 	side->part++;
+	side->closed = false;
 	struct src *src =
-	    sorted_undo(operand_part_open(side->operand, side->at), side->name,
-		&side->sorted, &side->order_lost);
+	    side->s->follow
+		? follow_open(
+		      &side->follow, side->name, &side->closed, side->s->live)
+		: sorted_undo(operand_part_open(side->operand, side->at),
+		      side->name, &side->sorted, &side->order_lost);
 	if (rec_in_open(&side->in, src, &e))
 		cli_die_err(side->name, &e);
 }
@@ -182,7 +196,17 @@ take_line(struct side *side, struct str line)
 		warn(side, &e);
 	else if (str_is(side->rec.type, "head"))
 		take_head(side, &side->rec);
+	else if (str_is(side->rec.type, "end"))
+		side->closed = true;
 	return false;
+}
+
+/* A signal said that it is enough. */
+static bool
+is_cut(struct side *side)
+{
+	side->cut |= side->follow && !side->closed && follow_stopped();
+	return side->cut;
 }
 
 static bool
@@ -191,9 +215,12 @@ read_line(struct side *side, struct str *line)
 	struct err e;
 	int got;
 	do {
-		while ((got = rec_in_line(side->in, line, &e)) != 0) {
+		while (!is_cut(side) &&
+		       (got = rec_in_line(side->in, line, &e)) != 0) {
 			if (got == SE_ENOMEM)
 				cli_die_err(side->name, &e);
+			if (got < 0 && is_cut(side))
+				break; /* what was half written is not bad */
 			if (got < 0)
 				warn(side, &e);
 			else if (take_line(side, *line))
@@ -318,6 +345,7 @@ side_close(struct side *side)
 	if (!side)
 		return;
 	rec_in_close(side->in);
+	follow_close(side->follow);
 	operand_close(side->operand);
 	conditions_free(&side->conditions);
 	twin_free(side->twins);
@@ -352,6 +380,8 @@ side_damage(const struct side *side, struct damage *d)
 	if (t.ended[STATUS_UNKNOWN] + t.ended[STATUS_NONE] && !t.skipped)
 		t.skipped = t.ended[STATUS_UNKNOWN] + t.ended[STATUS_NONE];
 	damage_add(d, &t);
+	d->filtered |= side->cut;
+	d->altered += follow_changed(side->follow);
 	d->skipped += operand_skipped(side->operand);
 }
 

@@ -194,8 +194,8 @@ set_format(struct settings *s, const struct opt_state *opt)
 		return;
 	}
 	struct buf b = { 0 };
-	for (const struct tensor_format *f = tensor_formats; f->name; f++)
-		buf_printf(&b, "%s, ", f->name);
+	for (size_t i = 0; tensor_formats[i]; i++)
+		buf_printf(&b, "%s, ", tensor_formats[i]->name);
 	buf_puts(&b, "live or records");
 	cli_usage("option %s: expected %s, found \"%s\"", opt->name,
 	    buf_cstr(&b), opt->arg);

@@ -160,7 +160,7 @@ scan_object(struct scan_span *s, const char *p, size_t len)
 		if (m.back || w.carry)
 			quote &= ~escaped(m.back, &w.carry);
 		uint64_t in = parity(quote) ^ w.inside;
-		w.inside = (uint64_t)((int64_t)in >> 63);
+		w.inside = 0 - (in >> 63);
 		uint64_t brace = (m.open | m.close) & ~in & valid;
 		uint64_t control = m.control & in & valid;
 		int end = braces(s, &w, (uint32_t)off, m.open, brace, quote);

@@ -25,6 +25,8 @@ Needs no build step: ctypes only. torch is imported only if it is used;
 import collections
 import ctypes
 import fnmatch
+import functools
+import inspect
 import os
 import sys
 
@@ -79,9 +81,9 @@ _lib.se_fingerprint.argtypes = [_cp, _vp, ctypes.c_size_t, _cp,
                                 ctypes.c_size_t]
 _lib.se_stream_open.argtypes = [ctypes.POINTER(_vp), _cp,
                                 ctypes.POINTER(_Options)]
-_lib.se_stream_tensor.argtypes = [_vp, _cp, _cp, ctypes.c_uint,
-                                  ctypes.POINTER(_u64), _vp, _u64, _cp,
-                                  ctypes.POINTER(_Place)]
+# Plain pointers: ctypes checks typed ones on every call.
+_lib.se_stream_tensor.argtypes = [_vp, _cp, _cp, ctypes.c_uint, _vp, _vp, _u64,
+                                  _cp, _vp]
 _lib.se_stream_scalar.argtypes = [_vp, _cp, _cp, _cp, ctypes.POINTER(_Place)]
 _lib.se_stream_lost.argtypes = [_vp, _u64]
 _lib.se_stream_dropped.argtypes = [_vp]
@@ -232,6 +234,52 @@ def _rank():
 
 # ---- the recorder -----------------------------------------------------------
 
+_SITES_MAX = 1 << 16  # names may come from the keys of what a module returns
+
+
+class _Site:
+    """What stays the same of a boundary that a hook sees in every step.
+
+    `form` is what the tensor was like the last time: torch's dtype and shape,
+    then the same as the library takes them. It is replaced as a whole, since
+    threads may share a site.
+    """
+    __slots__ = ("name", "keys", "place", "at", "form")
+
+    def __init__(self, name, keys, place):
+        self.name = name.encode("utf-8", "surrogateescape")
+        self.keys, self.place = keys, place
+        self.at, self.form = ctypes.addressof(place), (None,) * 6
+
+
+class _Forms:
+    """The parts of torch that are asked for every tensor."""
+
+    def __init__(self, torch):
+        self.strided, self.tensor = torch.strided, torch.Tensor
+        self.with_kwargs = "with_kwargs" in inspect.signature(
+            torch.nn.Module.register_forward_pre_hook).parameters
+
+    @staticmethod
+    def of(t):
+        """The form of a tensor whose bytes can be taken as they are."""
+        dtype, nbytes = _dtype_name(t.dtype), t.numel() * t.element_size()
+        if dtype is None or not nbytes or t.is_complex():
+            return None
+        shape = t.shape
+        dims = (_u64 * max(len(shape), 1))(*shape)
+        return t.dtype, shape, dtype.encode(), len(shape), dims, nbytes
+
+
+def _keywords():
+    """The keyword arguments of the module call that runs our hook.
+
+    torch < 2.0 does not hand them to hooks: they are looked up in its frame,
+    above _before and before.
+    """
+    return sys._getframe(3).f_locals.get("kwargs") or {}
+
+
 class Recorder:
     """An open stream. Use `record`; close it, or use it in a `with`."""
 
@@ -248,12 +296,15 @@ class Recorder:
         rank = _rank() if rank is None else str(rank)
         if algorithm not in ("auto", "xxh3-128", "mix64"):
             raise ValueError(f"unknown algorithm {algorithm!r}")
-        self.algorithm, self.step = algorithm, 0
+        self.algorithm = algorithm
+        self._step_text = ctypes.create_string_buffer(24)
+        self._step_at = ctypes.cast(self._step_text, _cp)
+        self.step = 0
         self.rank, self._where = rank, dict(coordinates or {})
         self.path = str(path).replace("{rank}", rank or "0")
         self._handles, self._undo = [], []
         self._waiting = collections.deque()  # records behind a device copy
-        self._seen = {}  # optimizer id -> names of its parameters
+        self._sites, self._forms = {}, None
         switches = _switches()
         options = _Options(
             size=ctypes.sizeof(_Options), queue=queue, tool=b"straightedge.py",
@@ -273,6 +324,16 @@ class Recorder:
 
     def __exit__(self, *_):
         self.close()
+
+    @property
+    def step(self):
+        """The step of the next record; hooks count it up."""
+        return self._step
+
+    @step.setter
+    def step(self, step):
+        self._step = step
+        self._step_text.value = str(step).encode()
 
     # -- records
 
@@ -357,6 +418,43 @@ class Recorder:
             return
         self._on_device(torch, name, dtype, shape, nbytes, mix64(value), place)
 
+    # -- records of hooks: the same boundaries again and again
+
+    def _site(self, name, io, phase, replicated=None):
+        key = name, io, phase, replicated
+        site = self._sites.get(key)
+        if site is None:
+            keys = {"io": io, "phase": phase, "replicated": replicated}
+            place = self._place(keys)
+            place.step = self._step_at  # follows self.step
+            if len(self._sites) == _SITES_MAX:
+                self._sites.clear()
+            site = self._sites[key] = _Site(name, keys, place)
+        return site
+
+    def _at_site(self, site, value):
+        """Like tensor(); what has the form of the last time goes straight."""
+        if self._waiting or not self._stream:
+            return self._slowly(site, value)
+        form = site.form
+        if value.dtype is not form[0] or value.shape != form[1]:
+            form = site.form = self._forms.of(value) or (None,) * 6
+        if (form[0] is None or value.layout is not self._forms.strided
+                or value.device.type != "cpu" or not value.is_contiguous()
+                or value.is_neg()):
+            return self._slowly(site, value)
+        _, _, dtype, ndim, dims, nbytes = form
+        code = _lib.se_stream_tensor(
+            self._stream, site.name, dtype, ndim, dims, value.data_ptr(),
+            nbytes, None, site.at)
+        if code < 0:
+            _check(code, site.name.decode("utf-8", "replace"))
+
+    def _slowly(self, site, value):
+        if self._stream:
+            self.tensor(site.name.decode("utf-8", "surrogateescape"), value,
+                        **site.keys)
+
     # -- records whose fingerprint is still on a device
 
     def _on_device(self, torch, name, dtype, shape, nbytes, number, place):
@@ -405,6 +503,7 @@ class Recorder:
         parameters and optimizer state are the same in all replicas, although
         each is fed its own batch (`fpdiff --across dp`).
         """
+        self._torch_forms()
         globs = [modules] if isinstance(modules, str) else list(modules)
         named = [(prefix + name, m) for name, m in model.named_modules()
                  if any(fnmatch.fnmatchcase(name, g) for g in globs)
@@ -415,51 +514,74 @@ class Recorder:
         if gradients:
             for name, p in model.named_parameters(prefix=prefix.rstrip(".")):
                 if p.requires_grad:
-                    self._hook_gradient(name, p)
+                    self._handles.append(self._hook_gradient(name, p))
         names = {id(p): prefix + n for n, p in model.named_parameters()}
         for optimizer in optimizers:
             self.hook_optimizer(optimizer, names, replicated)
         return self
 
-    def _values(self, name, value, **keys):
+    def _values(self, name, value, io, phase):
+        if isinstance(value, self._forms.tensor):
+            self._at_site(self._site(name, io, phase), value)
+            return
         for label, tensor in _tensors_in(value, name):
             if tensor is None:
                 self.lost()
             else:
-                self.tensor(label, tensor, **keys)
+                self._at_site(self._site(label, io, phase), tensor)
 
     def _hook_module(self, name, module, inputs, outputs, parameters,
                      gradients, replicated):
-        def before(mod, args):
-            phase = "fwd" if mod.training else "eval"
-            if inputs:
-                self._values(name, args[0] if len(args) == 1 else args,
-                             io="in", phase=phase)
-            if parameters:
-                for key, p in mod.named_parameters(recurse=False):
-                    self.tensor(f"{name}.{key}", p, io="param", phase=phase,
-                                replicated=replicated)
+        # Functions, not bound methods: a hooked model can still be copied.
+        def before(mod, args, kwargs=None):
+            self._before(name, inputs, parameters, replicated, mod, args,
+                         kwargs)
 
         def after(mod, _args, result):
-            phase = "fwd" if mod.training else "eval"
-            self._values(name, result, io="out", phase=phase)
-            if gradients:
-                for label, t in _tensors_in(result, name):
-                    if t is not None and t.requires_grad:
-                        t.register_hook(lambda g, label=label: self.tensor(
-                            label, g, io="grad", phase="bwd"))
+            self._after(name, outputs, gradients, mod, result)
 
         if inputs or parameters:
-            self._handles.append(module.register_forward_pre_hook(before))
+            options = {"with_kwargs": True} if self._forms.with_kwargs else {}
+            self._handles.append(
+                module.register_forward_pre_hook(before, **options))
         if outputs or gradients:
             self._handles.append(module.register_forward_hook(after))
 
-    def _hook_gradient(self, name, parameter):
-        self._handles.append(parameter.register_hook(
-            lambda g: self.tensor(name, g, io="grad", phase="bwd")))
+    def _before(self, name, inputs, parameters, replicated, module, args,
+                kwargs):
+        phase = "fwd" if module.training else "eval"
+        if inputs:
+            self._values(name, args[0] if len(args) == 1 else args, "in",
+                         phase)
+            kwargs = _keywords() if kwargs is None else kwargs
+            for key, value in kwargs.items():
+                self._values(f"{name}.{key}", value, "in", phase)
+        if not parameters:
+            return
+        # Buffers are read like parameters: running means and the like.
+        for kind in module._parameters, module._buffers:
+            for key, p in kind.items():
+                if p is not None:
+                    self._at_site(self._site(f"{name}.{key}", "param", phase,
+                                             replicated), p)
+
+    def _after(self, name, outputs, gradients, module, result):
+        phase = "fwd" if module.training else "eval"
+        if outputs:
+            self._values(name, result, "out", phase)
+        if not gradients:
+            return
+        for label, t in _tensors_in(result, name):
+            if t is not None and t.requires_grad:
+                self._hook_gradient(label, t)
+
+    def _hook_gradient(self, name, tensor):
+        site = self._site(name, "grad", "bwd")
+        return tensor.register_hook(functools.partial(self._at_site, site))
 
     def hook_optimizer(self, optimizer, names=None, replicated=None):
         """Records state and new parameters after each step of an optimizer."""
+        self._torch_forms()
         names, plain = names or {}, optimizer.step
         order = [p for group in optimizer.param_groups
                  for p in group["params"]]
@@ -471,10 +593,10 @@ class Recorder:
             for p in order:
                 if p.grad is None:
                     continue
+                name = label[id(p)]
                 for key, value in optimizer.state.get(p, {}).items():
-                    self._state(f"{label[id(p)]}.{key}", value, replicated)
-                self.tensor(label[id(p)], p, io="param", phase="opt",
-                            replicated=replicated)
+                    self._state(f"{name}.{key}", value, replicated)
+                self._at_site(self._site(name, "param", "opt", replicated), p)
             self.next_step()
             return result
 
@@ -482,12 +604,15 @@ class Recorder:
         self._undo.append(lambda: optimizer.__dict__.pop("step", None))
 
     def _state(self, name, value, replicated):
-        import torch
-        if isinstance(value, torch.Tensor):
-            self.tensor(name, value, io="state", phase="opt",
-                        replicated=replicated)
+        if isinstance(value, self._forms.tensor):
+            self._at_site(self._site(name, "state", "opt", replicated), value)
         elif isinstance(value, (bool, int, float)):
             self.scalar(name, value, io="state", phase="opt")
+
+    def _torch_forms(self):
+        if self._forms is None:
+            import torch
+            self._forms = _Forms(torch)
 
     def operators(self):
         """A context in which the outputs of every operator are recorded.
@@ -497,11 +622,12 @@ class Recorder:
         """
         from torch.utils._python_dispatch import TorchDispatchMode
         recorder = self
+        recorder._torch_forms()
 
         class Operators(TorchDispatchMode):
             def __torch_dispatch__(self, func, types, args=(), kwargs=None):
                 result = func(*args, **(kwargs or {}))
-                recorder._values(str(func), result, io="out", phase="op")
+                recorder._values(str(func), result, "out", "op")
                 return result
 
         return Operators()

@@ -3,12 +3,15 @@
 
     train.py -o run{run}.fp [--runs N] [--steps N] [--flip STEP]
         [--race | --gather | --tally STEP] [--save-grad FILE]
+        [--kill STEP] [--resume STEP]
     train.py -o run.{rank}.fp --replicas N [--corrupt RANK]
         [--where before|after|weight]
     train.py -o DIR --shards [--steps N]
+    train.py -o run.fp --cover
 
 --flip turns over bit 20 of element [13,40] of the gradient of
-blocks.1.fc2.weight at a step.
+blocks.1.fc2.weight at a step. --kill ends the process with SIGKILL before a
+step; --resume records from a step on, as after a restart.
 
 What varies from run to run, by itself:
 --race sums the parts of one layer in the order in which threads finish.
@@ -22,12 +25,17 @@ own batch; --corrupt turns over a bit in one of them at step 5: in its gradient
 before or after the reduction, or in its copy of a weight. --shards trains a
 model and saves it cut into 2 and 4 parts by rows and by columns, as fpdump's
 live tensors, and once more with a bit of one element of a part turned over.
+--cover records two steps of a model with something for every kind of boundary,
+and with what a recorder cannot see.
 """
 import argparse
+import copy
 import io
 import os
+import signal
 import sys
 import threading
+import time
 
 import numpy
 import torch
@@ -37,7 +45,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 import straightedge  # noqa: E402
 
 WIDTH, BATCH = 32, 16
-MANY = 4096  # rows of WIDTH that torch divides among threads
+MANY = 8192  # rows of WIDTH that torch divides among threads
 
 
 class Racy(torch.autograd.Function):
@@ -149,19 +157,39 @@ def evaluate(model, tally, step):
     model.eval()
     with torch.no_grad():
         features = model.blocks(model.embed(x))
+        features += torch.randn(features.shape,
+                                generator=torch.Generator().manual_seed(step))
         for shift in range(4):
             tally(features, y.roll(shift))
     model.train()
 
 
+def record_from_here(recorder, model, sgd, step):
+    recorder.hook(model, gradients=False)
+    recorder.hook_optimizer(sgd, {id(p): n for n, p in
+                                  model.named_parameters()})
+    recorder.step = step
+
+
+def die(args):
+    """kill -9, when what was recorded so far is in the file."""
+    size = -1
+    while os.path.getsize(args.output) != size:
+        size = os.path.getsize(args.output)
+        time.sleep(1.5)  # the writer wakes every second
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def train(args, recorder, model):
     sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-    recorder.hook(model, gradients=False)
     named = list(model.named_parameters())
-    recorder.hook_optimizer(sgd, {id(p): n for n, p in named})
     tally = Tally()
     recorder.hook(tally)
     for step in range(args.steps):
+        if step == args.resume:
+            record_from_here(recorder, model, sgd, step)
+        if step == args.kill:
+            die(args)
         if args.tally is not None and step >= args.tally:
             evaluate(model, tally, step)
         x, y = (large_batch if args.gather else batch)(step)
@@ -169,9 +197,10 @@ def train(args, recorder, model):
         sgd.zero_grad()
         loss.backward()
         faults(model, args, step)
-        for name, p in reversed(named):
-            recorder.tensor(name, p.grad, io="grad", phase="bwd")
-        recorder.tensor("loss", loss, io="out", phase="fwd")
+        if step >= args.resume:
+            for name, p in reversed(named):
+                recorder.tensor(name, p.grad, io="grad", phase="bwd")
+            recorder.tensor("loss", loss, io="out", phase="fwd")
         sgd.step()
 
 
@@ -183,7 +212,47 @@ def runs(args):
             train(args, r, Model(args.race, args.gather))
 
 
-# ---- data-parallel ------------------------------------------------------------
+# ---- everything there is to see -------------------------------------------
+
+class Attend(torch.nn.Module):
+    """Takes a keyword, has buffers, returns a dict with an object in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(4, 4)
+        self.norm = torch.nn.BatchNorm1d(4)
+
+    def forward(self, x, mask=None):
+        return {"y": self.norm(self.lin(x)) * mask, "object": object()}
+
+
+class Covered(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = torch.nn.Embedding(8, 4, sparse=True)
+        self.attend = Attend()
+        self.head = torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        y = self.attend(self.embed(x), mask=torch.ones(6, 4))["y"]
+        return self.head(y)
+
+
+def cover(args):
+    torch.manual_seed(2026)
+    model = Covered()
+    adam = torch.optim.Adam([p for n, p in model.named_parameters()
+                             if n != "embed.weight"])
+    with straightedge.record(args.output, static=True) as r:
+        r.hook(model, adam)
+        copy.deepcopy(model)
+        for _ in range(2):
+            adam.zero_grad()
+            model(torch.arange(6)).square().sum().backward()
+            adam.step()
+
+
+# ---- data-parallel --------------------------------------------------------
 
 def replica(rank, args):
     import torch.distributed as dist
@@ -220,7 +289,7 @@ def replica(rank, args):
     dist.destroy_process_group()
 
 
-# ---- sharded saves ------------------------------------------------------------
+# ---- sharded saves --------------------------------------------------------
 
 def save_part(f, name, whole, dim, offset, part):
     image, at = io.BytesIO(), [0, 0]
@@ -263,6 +332,9 @@ def main():
     p.add_argument("--race", action="store_true")
     p.add_argument("--gather", action="store_true")
     p.add_argument("--tally", type=int)
+    p.add_argument("--kill", type=int)
+    p.add_argument("--resume", type=int, default=0)
+    p.add_argument("--cover", action="store_true")
     p.add_argument("--save-grad")
     p.add_argument("--replicas", type=int)
     p.add_argument("--corrupt", type=int)
@@ -272,7 +344,9 @@ def main():
     varies = args.gather or args.tally is not None
     torch.set_num_threads(2 if varies else 1)
     torch.use_deterministic_algorithms(not varies)
-    if args.shards:
+    if args.cover:
+        cover(args)
+    elif args.shards:
         shards(args)
     elif args.replicas:
         # fork: torch is imported once for all

@@ -196,7 +196,7 @@ test_fork(void)
 	if (child == 0) {
 		int r1 = se_stream_tensor(
 		    s, "child", "u8", 1, shape, "abc", 3, NULL, NULL);
-		_exit(r1 != 1 || se_stream_close(s) != 0);
+		_exit(r1 != 1 || se_stream_close(s) != 0 ? 1 : 0);
 	}
 	waitpid(child, &status, 0);
 	CHECK(status == 0);

@@ -2,7 +2,7 @@
 # part of the repository; without them these tests are not run.
 
 setup() {
-	load common
+	load ../common
 	cd "$BATS_TEST_TMPDIR"
 	netns=$root/tests/netns
 }

@@ -2,7 +2,7 @@
 # are asked through the unit test program, which lists files it is given.
 
 setup() {
-	load common
+	load ../common
 	list=$build/unit/formats
 	[[ -x $list ]] || skip "not run: no $list"
 	python=
