@@ -151,7 +151,10 @@ int se_reader_open(struct se_reader **r, const char *path);
  * go on with the next call. Anything else ends the input.
  */
 int se_reader_next(struct se_reader *r);
-/* Of the current record; text with escapes undone, *len may be NULL. */
+/*
+ * Of the current record: `*len` bytes, any byte may be among them, no NUL ends
+ * them; escapes are undone. With len NULL one can only ask whether it is there.
+ */
 const char *se_reader_type(const struct se_reader *r, size_t *len);
 /* NULL if there is no such key. */
 const char *

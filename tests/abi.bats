@@ -55,27 +55,55 @@ python_with() {
 		"$BATS_TEST_TMPDIR/t.cc"
 }
 
-@test "libstraightedge builds the example of its manual from an installed prefix" {
+# installed: a prefix with the library, in $usr; $flags compile against it.
+installed() {
 	skip_sanitized
-	need cc pkg-config xxhsum
-	make -s -C "$root" BUILD="$build" PREFIX="$BATS_TEST_TMPDIR/usr" \
-		install >/dev/null
+	need cc pkg-config
+	usr=$BATS_TEST_TMPDIR/usr
+	make -s -C "$root" BUILD="$build" PREFIX="$usr" install >/dev/null
+	sed -n "s,^libdir=.*,libdir=$usr/lib,; s,^includedir=.*,includedir=$usr/include,; p" \
+		"$usr/lib/pkgconfig/straightedge.pc" >"$BATS_TEST_TMPDIR/straightedge.pc"
+	flags=$(PKG_CONFIG_PATH=$BATS_TEST_TMPDIR pkg-config --cflags --libs straightedge)
+}
+
+@test "libstraightedge builds the example of its manual from an installed prefix" {
+	need xxhsum
+	installed
 	sed -n '/^\.Bd -literal/,/^\.Ed/p' "$root/man/straightedge.3" |
 		sed '1d;$d' >"$BATS_TEST_TMPDIR/example.c"
-	sed -n "s,^libdir=.*,libdir=$BATS_TEST_TMPDIR/usr/lib,; s,^includedir=.*,includedir=$BATS_TEST_TMPDIR/usr/include,; p" \
-		"$BATS_TEST_TMPDIR/usr/lib/pkgconfig/straightedge.pc" \
-		>"$BATS_TEST_TMPDIR/straightedge.pc"
-	flags=$(PKG_CONFIG_PATH=$BATS_TEST_TMPDIR pkg-config --cflags --libs straightedge)
 	cc -o "$BATS_TEST_TMPDIR/example" "$BATS_TEST_TMPDIR/example.c" $flags
 	want=$(printf abc | xxhsum -H2 | cut -d ' ' -f 1)
-	LD_LIBRARY_PATH=$BATS_TEST_TMPDIR/usr/lib run -0 "$BATS_TEST_TMPDIR/example"
+	LD_LIBRARY_PATH=$usr/lib run -0 "$BATS_TEST_TMPDIR/example"
 	[[ $output == "xxh3-128:$want" ]]
 	# The same program, static.
 	cc -o "$BATS_TEST_TMPDIR/static" "$BATS_TEST_TMPDIR/example.c" \
-		-I"$BATS_TEST_TMPDIR/usr/include" \
-		"$BATS_TEST_TMPDIR/usr/lib/libstraightedge.a" -lz -lcsv -lm -pthread
+		-I"$usr/include" "$usr/lib/libstraightedge.a" -lz -lcsv -lm -pthread
 	run -0 "$BATS_TEST_TMPDIR/static"
 	[[ $output == "xxh3-128:$want" ]]
+}
+
+@test "libstraightedge is enough for a small fpdiff that agrees with the large one" {
+	installed
+	cd "$BATS_TEST_TMPDIR"
+	cc -std=c11 -D_XOPEN_SOURCE=700 -Wall -Wextra -Werror -o firstdiff \
+		"$root/tests/api/firstdiff.c" $flags
+	# Nothing of the inside of the house.
+	run -1 grep '#include "' "$root/tests/api/firstdiff.c"
+	export LD_LIBRARY_PATH=$usr/lib
+	good=$root/tests/demo/data/good.fp.gz bad=$root/tests/demo/data/bad.fp.gz
+	keys='s/^verdict.*\(result=[a-z]*\).*\(status=[0-9]\).*\(\tstep=[0-9]*\).*\(\tname=[^\t]*\)\(\tprefix=[0-9]*\).*/\1 \2\3\4\5/p'
+	run -1 ./firstdiff "$good" "$bad"
+	small=$(sed -n "$keys" <<<"$output")
+	run -1 fpdiff "$good" "$bad"
+	[[ -n $small && $small == "$(sed -n "$keys" <<<"$output")" ]]
+	run -0 ./firstdiff "$good" "$good"
+	[[ $output == *$'verdict\tresult=same\tstatus=0\tprefix=1800'* ]]
+	zcat "$good" | head -n 500 >cut.fp
+	run -3 ./firstdiff cut.fp cut.fp
+	[[ $output == *reason=filtered* ]]
+	zcat "$good" | sed '100s/f32/f99/' >altered.fp
+	run -3 ./firstdiff altered.fp altered.fp
+	run -2 ./firstdiff "$good" nowhere
 }
 
 @test "straightedge.py records what fpdump records of the same array" {
