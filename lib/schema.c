@@ -19,7 +19,7 @@
 static const struct schema_key head_keys[] = {
 	REQ("of", KEY_TEXT), REQ("version", KEY_INT), REQ("tool", KEY_TEXT),
 	T("hash"), T("canon"), T("order"), T("clock"), T("source"),
-	T("inputs"), T("switches"), T("build"), T("run"), I("rank"),
+	T("inputs"), T("switches"), T("build"), T("run"), I("rank"), I("world"),
 	TM("time"), T("host"), T("a"), T("b"), I("window"), END,
 };
 

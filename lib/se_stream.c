@@ -149,6 +149,8 @@ put_head(struct se_stream *s, const struct se_stream_options *o)
 		rec_put(s->out, "switches", o->switches);
 	if (s->rank)
 		rec_put(s->out, "rank", s->rank);
+	if (o->world)
+		rec_u64(s->out, "world", o->world);
 	if (!(o->flags & SE_STREAM_STATIC)) {
 		struct timespec t;
 		char host[256] = "";

@@ -95,6 +95,7 @@ struct se_stream_options {
 	const char *inputs;   /* head inputs=: "replicated" if every rank
 				 is fed the same; NULL: not said */
 	uint64_t queue;       /* bytes queued at most; 0: 64 MiB */
+	uint64_t world;       /* ranks of the job in all; 0: not said */
 };
 
 /* Creates or truncates `path`. `options` may be NULL. */

@@ -1465,3 +1465,25 @@ E
 	run -2 fpdiff -m nowhere a a
 	[[ $output == *"nowhere: cannot open"* ]]
 }
+
+@test "fpdiff never says same of a run that lacks ranks which its heads promise" {
+	mkdir a b
+	for r in 0 1 2; do
+		for run in a b; do
+			run_lines "" | sed "s/rank=0/rank=$r/" |
+				seal order=exec rank=$r world=3 >$run/run.$r.fp
+		done
+	done
+	run -0 fpdiff a b
+	run -0 fpdiff a/run.1.fp b/run.1.fp
+	rm a/run.2.fp b/run.2.fp
+	run -3 fpdiff a b
+	[[ $output == *reason=missing-ranks*skipped=2* ]]
+	cat a/*.fp >joined
+	run -3 fpdiff joined joined
+	rm a/run.1.fp b/run.1.fp
+	run -3 fpdiff a b
+	# A difference stays one.
+	sed '/^fp/{s/hash=xxh3-128:./hash=xxh3-128:e/;}' a/run.0.fp | grep -v '^end' >b/run.0.fp
+	run -1 fpdiff a b
+}

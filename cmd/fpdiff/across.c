@@ -308,7 +308,7 @@ conclude(struct across *x)
 		v->result = "different";
 		v->status = STATUS_FOUND;
 		name_culprit(x, first, &o);
-	} else if (first || missing) {
+	} else if (first || missing || side_absent_ranks(x->side)) {
 		v->result = "unknown";
 		v->status = STATUS_UNKNOWN;
 		v->reason =

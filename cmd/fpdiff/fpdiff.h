@@ -52,6 +52,8 @@ struct operand *operand_open(const struct settings *s, const char *name);
 void operand_close(struct operand *o);
 /* Streams that are one run, in the order of their ranks. */
 size_t operand_parts(const struct operand *o);
+/* Is it a directory of them? Then all ranks should be there. */
+bool operand_is_run(const struct operand *o);
 const char *operand_part_name(const struct operand *o, size_t i);
 bool operand_part_rank(const struct operand *o, size_t i, uint64_t *rank);
 struct src *operand_part_open(struct operand *o, size_t i);
@@ -160,6 +162,11 @@ bool side_order_lost(const struct side *side);
 /* Adds what is wrong with the input; call at the end. */
 void side_damage(const struct side *side, struct damage *d);
 bool side_is_whole(const struct side *side);
+/*
+ * Ranks that the heads promise (world=) and that have none, where the input
+ * holds several. side_damage counts them among what was skipped.
+ */
+uint64_t side_absent_ranks(const struct side *side);
 bool side_is_filtered(const struct side *side);
 /* Heads that were seen: do they say other conditions? NULL: no. */
 const char *side_conditions_differ(const struct side *a, const struct side *b);

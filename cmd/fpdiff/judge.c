@@ -137,7 +137,8 @@ judge(struct report *r, const struct side *a, const struct side *b,
 		judge_values(v, conditions, j);
 	else if (unmatched)
 		judge_unmatched(v, conditions, whole, j);
-	if (v->status == STATUS_CLEAN && t->missing)
+	bool absent = side_absent_ranks(a) || side_absent_ranks(b);
+	if (v->status == STATUS_CLEAN && (t->missing || absent))
 		unknown(v, REASON_MISSING_RANKS, "the streams of all ranks");
 	else if (v->status == STATUS_CLEAN &&
 		 (j->sequence_fell || j->window_broken))

@@ -321,6 +321,12 @@ operand_parts(const struct operand *o)
 	return o->n;
 }
 
+bool
+operand_is_run(const struct operand *o)
+{
+	return o->walk.n && o->walk.file[0].listed && !o->prints;
+}
+
 uint64_t
 operand_skipped(const struct operand *o)
 {

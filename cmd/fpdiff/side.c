@@ -4,7 +4,9 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "arena.h"
 #include "buf.h"
+#include "map.h"
 #include "follow.h"
 #include "num.h"
 
@@ -34,6 +36,9 @@ struct side {
 	bool time_given;
 	int64_t time;
 	struct conditions conditions;
+	uint64_t world;    /* ranks of the run, by its heads; 0: not said */
+	struct map ranks;  /* those that have a head here */
+	struct arena text; /* their names */
 	struct rec rec;
 	struct buf key, mapped;
 	struct twin *twins;
@@ -114,9 +119,40 @@ side_same_bad(struct side *side)
 /* ---- heads ----------------------------------------------------------- */
 
 static void
+take_rank(struct side *side, const struct rec *rec)
+{
+	struct err e;
+	bool fresh;
+	uint64_t world = 0;
+	struct str rank = rec_text_of(rec, "rank");
+	if (rec_u64_of(rec, "world", &world, &e)) {
+		warn(side, &e);
+		rec_in_bad(side->in);
+	}
+	if (world > side->world)
+		side->world = world;
+	if (!rank.p || map_get(&side->ranks, rank))
+		return;
+	rank = arena_str(&side->text, rank);
+	if (!rank.p || !map_at(&side->ranks, rank, &fresh))
+		cli_die("out of memory");
+}
+
+uint64_t
+side_absent_ranks(const struct side *side)
+{
+	/* Who names the stream of one rank does not ask for the others. */
+	bool many = operand_is_run(side->operand) || side->ranks.n > 1;
+	return many && side->ranks.n && side->world > side->ranks.n
+		   ? side->world - side->ranks.n
+		   : 0;
+}
+
+static void
 take_head(struct side *side, const struct rec *rec)
 {
 	struct err e;
+	take_rank(side, rec);
 	const struct rec_totals *t = rec_in_totals(side->in);
 	if (t->heads > 1 && !side->closed)
 		cli_warn("%s:%" PRIu64 ": a head, and the stream before it has "
@@ -348,6 +384,8 @@ side_close(struct side *side)
 	follow_close(side->follow);
 	operand_close(side->operand);
 	conditions_free(&side->conditions);
+	map_free(&side->ranks);
+	arena_free(&side->text);
 	twin_free(side->twins);
 	buf_free(&side->sorted);
 	buf_free(&side->key);
@@ -382,7 +420,7 @@ side_damage(const struct side *side, struct damage *d)
 	damage_add(d, &t);
 	d->filtered |= side->cut;
 	d->altered += follow_changed(side->follow);
-	d->skipped += operand_skipped(side->operand);
+	d->skipped += operand_skipped(side->operand) + side_absent_ranks(side);
 }
 
 bool

@@ -39,7 +39,8 @@ class _Options(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("flags", ctypes.c_uint),
                 ("tool", ctypes.c_char_p), ("hash", ctypes.c_char_p),
                 ("rank", ctypes.c_char_p), ("switches", ctypes.c_char_p),
-                ("inputs", ctypes.c_char_p), ("queue", ctypes.c_uint64)]
+                ("inputs", ctypes.c_char_p), ("queue", ctypes.c_uint64),
+                ("world", ctypes.c_uint64)]
 
 
 _PLACE = ("step", "mb", "phase", "rank", "dp", "pp", "tp", "ep", "io",
@@ -232,6 +233,16 @@ def _rank():
     return os.environ.get("RANK")
 
 
+def _world():
+    """How many ranks the job has, from where its rank is known; 0: unknown."""
+    torch = sys.modules.get("torch")
+    dist = getattr(torch, "distributed", None)
+    if dist and dist.is_available() and dist.is_initialized():
+        return dist.get_world_size()
+    world = os.environ.get("WORLD_SIZE", "")
+    return int(world) if world.isdecimal() else 0
+
+
 # ---- the recorder -----------------------------------------------------------
 
 _SITES_MAX = 1 << 16  # names may come from the keys of what a module returns
@@ -312,7 +323,8 @@ class Recorder:
             hash=b"mix64" if algorithm == "mix64" else b"xxh3-128",
             rank=rank.encode() if rank is not None else None,
             switches=switches.encode() if switches else None,
-            inputs=inputs.encode() if inputs else None)
+            inputs=inputs.encode() if inputs else None,
+            world=_world() if rank is not None else 0)
         self._stream = _vp()
         self._pid = os.getpid()
         _check(_lib.se_stream_open(ctypes.byref(self._stream),
