@@ -361,7 +361,7 @@ llama() { # ORDER: module or name
 @test "fpdiff --map compares under other names" {
 	run_lines "" | seal order=exec >a
 	run_lines "" | sed 's/name=layers/name=module.layers/' | seal order=exec >b
-	run -1 fpdiff a b
+	run -3 fpdiff a b
 	[[ $output == *reason=unmatched* ]]
 	printf 'map\ta=layers.$1\tb=module[.]layers[.](.*)\n' >m
 	run -0 fpdiff --map m a b
@@ -1486,4 +1486,39 @@ E
 	# A difference stays one.
 	sed '/^fp/{s/hash=xxh3-128:./hash=xxh3-128:e/;}' a/run.0.fp | grep -v '^end' >b/run.0.fp
 	run -1 fpdiff a b
+}
+
+@test "fpdiff has compared nothing where no record has a partner" {
+	run_lines "" | seal order=exec >a
+	run_lines "" | sed 's/name=/name=other./' | seal order=exec >b
+	run -3 fpdiff a b
+	[[ $output == *reason=nothing-compared*compared=0* ]]
+	mkdir m n
+	printf x >m/p
+	printf x >n/q
+	run -3 fpdiff m n
+	[[ $output == *reason=nothing-compared* ]]
+}
+
+@test "fpdiff says what a head is of when it is not of fingerprints" {
+	run_lines "" | seal order=exec >a
+	sed '1s/of=fp/of=diff/' a >b
+	run -3 --separate-stderr fpdiff b b
+	[[ $stderr == *"b:1: expected a head of=fp"* ]]
+}
+
+@test "fpdiff --follow refuses at once what is no record stream" {
+	printf 'step,loss\n1,2\n' >l.csv
+	run -2 --separate-stderr timeout 10 fpdiff --follow l.csv l.csv
+	[[ $stderr == *"l.csv: no record stream to follow"* ]]
+	run -2 fpdiff --html=- a b
+}
+
+@test "fpdiff --prom counts what the verdict counts as skipped" {
+	mkdir d
+	run_lines "" | seal order=exec >d/a
+	echo x >d/README
+	run -3 fpdiff --prom m.prom d d
+	[[ $output == *skipped=2* ]]
+	grep -q '^straightedge_skipped_total{.*} 2$' m.prom
 }

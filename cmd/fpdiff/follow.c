@@ -98,8 +98,8 @@ at_end(void *user, struct err *e)
 }
 
 struct src *
-follow_open(struct follow **out, const char *path, const bool *closed,
-    struct rec_out *to)
+follow_open(struct follow **follow, const char *path, const bool *closed,
+    struct rec_out *out)
 {
 	struct err e;
 	struct src *src;
@@ -107,12 +107,12 @@ follow_open(struct follow **out, const char *path, const bool *closed,
 	int fd = named ? open(path, O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
 	if (fd < 0)
 		cli_die("%s: cannot open: %s", path, strerror(errno));
-	struct follow *f = *out = cli_alloc(1, sizeof *f);
+	struct follow *f = *follow = cli_alloc(1, sizeof *f);
 	*f = (struct follow){ .path = path,
 		.fd = fd,
 		.named = named,
 		.closed = closed,
-		.out = to };
+		.out = out };
 	if (src_open_growing(&src, fd, cli_tmpdir(), at_end, f, &e))
 		cli_die_err(path, &e);
 	return src;

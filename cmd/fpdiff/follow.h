@@ -14,8 +14,8 @@ bool follow_stopped(void);
  * Dies if it cannot. *closed says whether the stream has its end; `out` is
  * written out before each wait. All of it outlives the source.
  */
-struct src *follow_open(struct follow **f, const char *path, const bool *closed,
-    struct rec_out *out);
+struct src *follow_open(struct follow **follow, const char *path,
+    const bool *closed, struct rec_out *out);
 /* It shrank, or another file took its place. */
 bool follow_changed(const struct follow *f);
 void follow_close(struct follow *f);

@@ -240,6 +240,7 @@ struct report {
 	struct tally tally;
 	uint64_t shown;              /* differences printed so far without -v */
 	const char *result, *reason; /* of the verdict, for `end` and metrics */
+	uint64_t skipped;            /* the same */
 	/* scratch: two records side by side */
 	struct rec rec[2];
 	struct fp fp[2];

@@ -118,6 +118,14 @@ judge_tensors(struct report *r, struct outcome *o, bool unmatched)
 	return settle(r, v);
 }
 
+/* Has any record a partner? Else nothing was compared. */
+static bool
+tally_paired(const struct tally *t)
+{
+	return t->equal || tally_different(t) || t->n[DIFF_INCOMPARABLE] ||
+	       t->n[DIFF_MASKED] || t->n[DIFF_UNSTABLE];
+}
+
 int
 judge(struct report *r, const struct side *a, const struct side *b,
     const struct judged *j, struct outcome *o)
@@ -135,7 +143,7 @@ judge(struct report *r, const struct side *a, const struct side *b,
 	uint64_t unmatched = t->n[DIFF_UNMATCHED] - t->missing_records;
 	if (tally_different(t))
 		judge_values(v, conditions, j);
-	else if (unmatched)
+	else if (unmatched && tally_paired(t))
 		judge_unmatched(v, conditions, whole, j);
 	bool absent = side_absent_ranks(a) || side_absent_ranks(b);
 	if (v->status == STATUS_CLEAN && (t->missing || absent))

@@ -184,6 +184,9 @@ check_map(const struct settings *s)
 								: "--follow");
 	if (s->plot && (s->common.quiet || s->common.how.form != REC_LINES))
 		cli_usage("--plot draws in comments: not with -q or -F");
+	if (s->html && !strcmp(s->html, "-"))
+		cli_usage("option --html: expected the name of a file, found "
+			  "\"-\"");
 	if (s->html && s->common.output && !strcmp(s->html, s->common.output))
 		cli_usage("-o and --html are the same file");
 }
@@ -315,7 +318,7 @@ main(int argc, char **argv)
 	rec_out_close(r.out);
 	if (cli_out_close(&file, status != STATUS_NONE))
 		status = STATUS_NONE;
-	cli_prom(&s.common, NULL, r.result, r.reason, status, 0);
+	cli_prom(&s.common, NULL, r.result, r.reason, status, r.skipped);
 	chart_free(r.chart);
 	report_free(&r);
 	mask_free(s.mask);

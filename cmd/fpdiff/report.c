@@ -517,6 +517,7 @@ report_verdict(struct report *r, const struct outcome *o)
 {
 	r->result = o->v.result;
 	r->reason = o->v.reason;
+	r->skipped = o->v.damage.skipped;
 	if (o->v.status == STATUS_NONE)
 		return;
 	const struct fp *a = open_entry(r, 0, o->a);

@@ -152,6 +152,13 @@ static void
 take_head(struct side *side, const struct rec *rec)
 {
 	struct err e;
+	struct str of = rec_text_of(rec, "of");
+	if (!str_is(of, "fp")) {
+		err_set(&e, SE_EFORMAT, "%" PRIu64 ": expected a head of=fp",
+		    rec_in_totals(side->in)->lines);
+		warn(side, &e);
+		rec_in_bad(side->in);
+	}
 	take_rank(side, rec);
 	const struct rec_totals *t = rec_in_totals(side->in);
 	if (t->heads > 1 && !side->closed)
@@ -228,6 +235,9 @@ take_line(struct side *side, struct str line)
 	int r = rec_in_parse(side->in, line, &side->rec, &e);
 	if (r == SE_EUNSUP || r == SE_ENOMEM)
 		cli_die_err(side->name, &e);
+	if (r && side->follow && !rec_in_totals(side->in)->heads)
+		cli_die(
+		    "%s: no record stream to follow: %s", side->name, e.msg);
 	if (r)
 		warn(side, &e);
 	else if (str_is(side->rec.type, "head"))
