@@ -63,6 +63,8 @@ FUZZERS = $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
 REPLAYS = $(FUZZERS:%=$(BUILD)/replay/%)
 BATS = $(wildcard tests/*.bats)
 SAMPLES = $(wildcard tests/samples/*.bats)
+# What takes seconds each is in check-slow.
+TAGS = !slow
 
 WARN = -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes \
 	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wno-unused-parameter
@@ -189,11 +191,11 @@ unit: $(TESTPROGRAMS)
 
 check: all $(TESTPROGRAMS) $(TOOLS)
 	@tests/tools/deps --list base optional
-	BUILD=$(BUILD) tests/tools/check $(BATS) $(TESTPROGRAMS)
+	BUILD=$(BUILD) TAGS='$(TAGS)' tests/tools/check $(BATS) $(TESTPROGRAMS)
 
 SANITIZE = -O1 -g -fno-omit-frame-pointer -fno-sanitize-recover=all
 asan:
-	$(MAKE) BUILD=build/asan check BATS="$(BATS) $(SAMPLES)" \
+	$(MAKE) BUILD=build/asan check TAGS= BATS="$(BATS) $(SAMPLES)" \
 		CFLAGS='$(SANITIZE) -fsanitize=address,undefined'
 
 tsan:
@@ -207,7 +209,7 @@ threaded: all $(THREADEDPROGRAMS)
 cov:
 	find build/cov -name '*.gcda' -delete 2>/dev/null || :
 	$(MAKE) BUILD=build/cov CFLAGS='-O0 -g --coverage' PREFIXMAP= check \
-		BATS="$(BATS) $(SAMPLES)"
+		TAGS= BATS="$(BATS) $(SAMPLES)"
 	tests/tools/coverage build/cov $(COVERAGE_FLOOR)
 
 FUZZ_SECONDS = 60
@@ -225,6 +227,7 @@ werror: all $(TESTPROGRAMS) $(TOOLS)
 
 # Larger suites. Each says "not run" and why where its parts are missing.
 check-samples: $(BUILD)/unit/formats
+check-slow: $(TOOLS)
 check-%: all
 	BUILD=$(BUILD) tests/check-$*.sh
 

@@ -578,6 +578,7 @@ npy() {
 
 # ---- bad input ------------------------------------------------------------
 
+# bats test_tags=slow
 @test "fpdiff survives a stream cut at any length, and never calls it same" {
 	run_lines "" | head -n 12 | seal order=exec >a
 	n=$(wc -c <a)
@@ -594,6 +595,7 @@ npy() {
 	done
 }
 
+# bats test_tags=slow
 @test "fpdiff never calls a stream with a flipped byte same" {
 	run_lines "" | head -n 6 | seal order=exec >a
 	n=$(wc -c <a)
@@ -1063,6 +1065,7 @@ disorder() {
 	[[ $output != *'F first'* ]]
 }
 
+# bats test_tags=slow
 @test "fpdiff --plot takes steps and ranks of any size in the same memory" {
 	line='fp\tname=w\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\tstep=%s\trank=%s\n'
 	for ((i = 0; i < 64; i++)); do
@@ -1197,6 +1200,7 @@ plain_part() {
 	grep -v $'^diff\tclass=seen\|^end\t\|^# more as' "$@"
 }
 
+# bats test_tags=slow
 @test "fpdiff --follow gives the verdict of a plain run when both have ended" {
 	run_lines "" | seal order=exec >a
 	run_lines flip | seal order=exec >b
@@ -1226,6 +1230,7 @@ plain_part() {
 	kill $writer
 }
 
+# bats test_tags=slow
 @test "fpdiff --follow prints a difference before the streams end, and waits idle" {
 	run_lines "" | seal order=exec >a
 	run_lines flip | seal order=exec | head -n 40 >b
@@ -1245,51 +1250,78 @@ plain_part() {
 	tail -n 1 cpu | awk '{ exit $1 + $2 > 0.5 }'
 }
 
+# following ARG...: fpdiff in the background as $pid, come so far that it only
+# waits for more; out and err are its streams.
+following() {
+	local last="" now caught idle=0
+	# What a shell puts in the background ignores SIGINT.
+	env --default-signal=INT fpdiff "$@" >out 2>err &
+	pid=$!
+	for _ in {1..300}; do
+		sleep 0.1
+		now=$(cut -d ' ' -f 14,15 /proc/$pid/stat) || return 0
+		caught=$(sed -n 's/^SigCgt:[^0-9a-f]*/0x/p' /proc/$pid/status)
+		[[ $now == "$last" ]] && ((caught & 0x4000)) || idle=0
+		last=$now
+		((++idle >= 6)) && return 0
+	done
+	kill -KILL $pid
+	return 1
+}
+
+# ended STATUS [SIGNAL]: it ends by itself, or after the signal.
+ended() {
+	local rc=0
+	[[ -z ${2-} ]] || kill -s "$2" $pid
+	wait $pid || rc=$?
+	[[ $rc == "$1" ]]
+	output=$(cat out err)
+}
+
+# bats test_tags=slow
 @test "fpdiff --follow gives the verdict of what was seen on SIGTERM and SIGINT" {
 	run_lines "" | seal order=exec >a
 	run_lines flip | seal order=exec >b
 	head -n 20 b >part; printf 'fp\tname=half' >>part
-	run -3 timeout --preserve-status -s TERM 1 fpdiff --follow --plot a part
+	following --follow --plot a part
+	ended 3 TERM
 	[[ $output == *$'verdict\tresult=unknown\tstatus=3\treason=filtered'* ]]
 	[[ $output == *$'map: '* && $output != *bad=* ]]
 	[[ $output != *"stopped by"* ]]
-	run -0 timeout --preserve-status -s INT 1 fpdiff -q --follow --partial a part
+	following -q --follow --partial a part
+	ended 0 INT
 	[[ $output == *$'scope=partial'*$'equal=19'* ]]
 	head -n 40 b >part
-	run -1 timeout --preserve-status -s TERM 1 fpdiff -q --follow --html p.html a part
+	following -q --follow --html p.html a part
+	ended 1 TERM
 	[[ $output == *$'result=different'*$'name=layers.1'* ]]
 	grep -q 'fpdiff: different' p.html
 	: >none
-	run -2 timeout --preserve-status -s TERM 1 fpdiff --follow a none
+	following --follow a none
+	ended 2 TERM
 	[[ $output == *"none: stopped by a signal"* ]]
 }
 
+# bats test_tags=slow
 @test "fpdiff --follow never calls a file clean that shrank or was replaced" {
 	run_lines "" | seal order=exec >a
 	for change in 'head -n 9 a >b.short; cat b.short >b' 'cp a c; mv c b' 'rm b'; do
 		head -n 30 a >b
-		timeout 20 fpdiff -q --follow --partial a b >out 2>err &
-		pid=$!
-		sleep 0.5
+		following -q --follow --partial a b
 		eval "$change"
-		rc=0
-		wait $pid || rc=$?
-		((rc == 3))
+		ended 3
 		grep -q $'^verdict\tresult=unknown.*altered=1' out
 		grep -q 'b: \(shrank to [0-9]* bytes, [0-9]* were read\|removed or renamed\|replaced by another file\)' err
 	done
 }
 
+# bats test_tags=slow
 @test "fpdiff --follow says that a recording was restarted" {
 	run_lines "" | seal order=exec >a
 	head -n 30 a >b
-	timeout 20 fpdiff -q --follow a b >out 2>err &
-	pid=$!
-	sleep 0.5
+	following -q --follow a b
 	cat a >>b
-	rc=0
-	wait $pid || rc=$?
-	((rc == 3))
+	ended 3
 	grep -q 'fpdiff: b:31: a head, and the stream before it has no end' err
 	grep -q 'reason=filtered' out
 	diff out <(fpdiff -q a b 2>/dev/null)

@@ -146,6 +146,7 @@ digest() {
 	gzip -c images | fpdump | cmp - <(printf '%s\n' "$output")
 }
 
+# bats test_tags=slow
 @test "fpdump gives every one of many small arrays its own digest" {
 	# What was read ahead of one file must not serve for the next.
 	mkdir d
@@ -223,6 +224,7 @@ digest() {
 	[[ ${lines[-1]} == *$'status=3\tskipped=1' ]]
 }
 
+# bats test_tags=slow
 @test "fpdump prints no digest of a short tensor, wherever the file is cut" {
 	two >whole.safetensors
 	printf abcdef | npy '|u1' 6, >whole.npy
@@ -993,6 +995,7 @@ tables() {
 	run -0 bash -c 'ulimit -n 40; fpdump -j 4 m | cmp - all'
 }
 
+# bats test_tags=slow
 @test "fpdump reads a distributed checkpoint of more files than descriptors" {
 	skip_sanitized
 	local python

@@ -430,6 +430,7 @@ finding() {
 }
 
 # Each of these took hours while a loop stood in a loop.
+# bats test_tags=slow
 @test "rcacompose needs no time for what hostile evidence repeats" {
 	skip_sanitized
 	SECONDS=0
@@ -633,6 +634,7 @@ agent() {
 	[[ $(finding 'link:b>c') == *"probe=F(agent:probe:"* ]]
 }
 
+# bats test_tags=slow
 @test "rcacompose survives agents that hang, flood, crash, fork and stammer" {
 	agent hang <<-'END'
 		sleep 600
@@ -926,6 +928,7 @@ agent() {
 	  rec candidate entity=link:a--b; } | verdict 1 culprit link:a--b
 }
 
+# bats test_tags=slow
 @test "rcacompose agrees with a model of its page on random incidents, also lazily" {
 	need python3
 	skip_sanitized

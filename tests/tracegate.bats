@@ -85,6 +85,7 @@ steps() {
 	done
 }
 
+# bats test_tags=slow
 @test "tracegate windows hold exactly the events within them" {
 	need python3
 	skip_sanitized
@@ -132,6 +133,7 @@ steps() {
 	[ "$(field bad <<<"$output")" = 1 ]
 }
 
+# bats test_tags=slow
 @test "tracegate finishes its output when it is interrupted" {
 	mkfifo pipe
 	tracegate --live -o out.json pipe >rec 2>err &
