@@ -1018,3 +1018,85 @@ tables() {
 	[ "$(grep -c 'global=400,2' all)" = 400 ]
 	run -0 bash -c 'ulimit -n 100; fpdump many.dcp | cmp - all'
 }
+
+# one DIR FILE BYTE: a file with one tensor w.
+one() {
+	mkdir -p "$1"
+	printf %s "$3" | safetensors \
+		'{"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}' >"$1/$2"
+}
+
+@test "fpdump -c pairs what has one name by file, and repeats in their order" {
+	one a 1 x
+	one a 2 y
+	one b 1 y
+	one b 2 x
+	one c 1 x
+	one c 3 y
+	one d 1 x
+	one d 2 y
+	one e 2 y
+	fpdump a >a.fp
+	run -0 fpdump -c a.fp d
+	run -1 fpdump -c a.fp b
+	[[ $output == *$'\tcompared=2\tequal=0\tdifferent=2\n'* ]]
+	run -1 fpdump -c a.fp c
+	[[ $output == *$'\tcompared=1\tequal=1\tunmatched=2\n'* ]]
+	# One and one are a pair; of several the one of the same file is.
+	fpdump e >e.fp
+	run -1 fpdump -c e.fp a
+	[[ $output == *$'\tcompared=1\tequal=1\tunmatched=1\n'* ]]
+	one f 7 y
+	run -0 fpdump -c e.fp f
+	one f 7 x
+	run -1 fpdump -c e.fp f
+	[[ $output == *$'\tdifferent=1\n'* && $output == *$'\tfile=2'* ]]
+	printf 'step,loss\n1,0.5\n1,0.4\n' >t.csv
+	fpdump t.csv >t.fp
+	run -0 fpdump -c t.fp t.csv
+	printf 'step,loss\n1,0.4\n1,0.5\n' >t.csv
+	run -1 fpdump -c t.fp t.csv
+	[[ $output == *$'\tdifferent=2\n'* ]]
+}
+
+@test "fpdump -c cannot tell where nothing was compared" {
+	one a 1 x
+	(cd a && fpdump 1) >a.fp
+	run -3 fpdump -c a.fp
+	[[ $output == *$'result=unknown\tstatus=3\treason=nothing-compared'* ]]
+	printf 'ab' | npy '|u1' 2, | fpdump -t live >live.fp
+	run -3 fpdump -c live.fp
+	[[ $output == *reason=nothing-compared* ]]
+	# A file that is there and lacks the tensor is another one.
+	cd a
+	sed -i 's/"w"/"v"/' 1
+	run -1 fpdump -c ../a.fp
+	[[ $output == *reason=unmatched* ]]
+}
+
+@test "fpdump -c prints diff records in tables" {
+	one a 1 x
+	fpdump a >a.fp
+	one a 1 y
+	for form in csv tsv table; do
+		run -1 fpdump -c a.fp -F "$form" a
+		[[ $output == *different*w*xxh3-128* ]]
+	done
+	run -1 fpdump -c a.fp -F tsv --columns class,name a
+	[ "${lines[1]}" = $'different\tw' ]
+	run -2 fpdump -c a.fp -F tsv --columns dtype a
+}
+
+@test "fpdump -o leaves the file as it was where nothing could be read" {
+	printf good >out
+	run -2 fpdump -o out none
+	[ "$(cat out)" = good ]
+	run -2 fpdump -F sum -o out none
+	[ "$(cat out)" = good ]
+	printf x >x
+	fpdump x >x.fp
+	run -2 fpdump --strict -o out -c <(echo garbage; cat x.fp) none
+	[ "$(cat out)" = good ]
+	run -3 fpdump -o out none x
+	grep -q '^fp' out
+}

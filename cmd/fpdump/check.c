@@ -25,8 +25,23 @@ enum {
 /* A record of the reference: its line, kept, and who has the same key. */
 struct ref {
 	struct str line;
-	long next; /* of the same key, or NONE */
+	long next;       /* of the same key, or NONE */
+	long from, last; /* of the first of a key: those before are met */
+	uint32_t late;   /* found in another file: see struct late */
 	bool met;
+};
+
+/*
+ * A record that was found in another file than the only one of its key. It
+ * is a pair with that if no better one is found: told at the end.
+ */
+struct late {
+	size_t ref;
+	struct str file, dtype, shape, value;
+	struct fp_hash hash;
+	enum fp_relation relation;
+	const char *why;
+	bool scalar;
 };
 
 struct check {
@@ -35,12 +50,16 @@ struct check {
 	struct arena arena;
 	struct ref *ref;
 	size_t n, cap;
-	struct map key; /* digest of the match key -> number + 1 */
+	struct map key;  /* digest of the match key -> number + 1 */
+	struct map file; /* all that records name */
+	struct late *late;
+	size_t nlate, late_cap;
 	struct buf scratch, undone;
 	struct rec *rec;
 	uint64_t compared, equal, different, unmatched, incomparable;
 	struct damage damage;
 	bool mix64, any_hash;
+	bool met_file; /* one that the reference names was read */
 };
 
 /* ---- the reference ------------------------------------------------------ */
@@ -52,6 +71,17 @@ key_of(struct check *c, const struct fp *f, struct u128 *key)
 	if (c->scratch.failed)
 		cli_die("out of memory");
 	return (struct str){ (const char *)key, sizeof *key };
+}
+
+static void
+add_file(struct check *c, struct str file)
+{
+	bool fresh;
+	if (!file.len || map_get(&c->file, file))
+		return;
+	struct str kept = arena_str(&c->arena, file);
+	if (!kept.p || !map_at(&c->file, kept, &fresh))
+		cli_die("out of memory");
 }
 
 static void
@@ -69,16 +99,16 @@ add_ref(struct check *c, const struct rec *r, const struct fp *f)
 	if (!first)
 		cli_die("out of memory");
 	struct ref *to = &c->ref[c->n];
-	*to = (struct ref){ line, NONE, false };
+	long number = (long)c->n++;
+	*to = (struct ref){ line, NONE, number, number, 0, false };
 	if (fresh) {
-		*first = c->n + 1;
+		*first = c->n;
 	} else {
-		/* Behind the first: the order of repeats does not matter. */
 		struct ref *head = &c->ref[*first - 1];
-		to->next = head->next;
-		head->next = (long)c->n;
+		c->ref[head->last].next = number;
+		head->last = number;
 	}
-	c->n++;
+	add_file(c, f->file);
 	if (!f->scalar && !c->any_hash) {
 		c->any_hash = true;
 		c->mix64 = f->hash.algorithm == FP_MIX64;
@@ -180,53 +210,35 @@ write_diff(struct check *c, const char *class, const struct fp *a,
 	buf_free(&x);
 }
 
-/*
- * The best partner among records of one key: an equal one first, so that
- * repeats may come in any order.
- */
-static struct ref *
-partner(struct check *c, struct str key, const struct fp *f, struct fp *a,
-    enum fp_relation *relation, const char **why)
+static bool
+same_file(const struct fp *a, const struct fp *b)
 {
-	const uint64_t *first = map_get(&c->key, key);
-	struct ref *best = NULL;
-	*relation = FP_INCOMPARABLE;
-	for (long i = first ? (long)*first - 1 : NONE; i != NONE;
-	     i = c->ref[i].next) {
-		if (c->ref[i].met)
-			continue;
-		const char *reason = NULL;
-		reopen(c, &c->ref[i], a);
-		enum fp_relation r = fp_compare(a, f, &reason);
-		if (best && r >= *relation)
-			continue;
-		best = &c->ref[i];
-		*relation = r;
-		*why = reason;
-		if (r == FP_SAME)
-			break;
-	}
-	if (best)
-		reopen(c, best, a);
-	return best;
+	return !a->file.p || !b->file.p || str_same(a->file, b->file);
 }
 
-static int
-take(void *user, const struct fp *f, struct err *e)
+/*
+ * The first record of a chain that is not met and of the same file, if both
+ * say one: repeats come in their order. NONE: there is none.
+ */
+static long
+partner(struct check *c, struct ref *head, const struct fp *f, struct fp *a)
 {
-	struct check *c = user;
-	struct fp a;
-	struct u128 key;
-	enum fp_relation relation;
-	const char *why = NULL;
-	(void)e;
-	struct ref *ref =
-	    partner(c, key_of(c, f, &key), f, &a, &relation, &why);
-	if (!ref) {
-		c->unmatched++;
-		write_diff(c, "unmatched", NULL, f, NULL);
-		return 0;
+	while (head->from != NONE && c->ref[head->from].met)
+		head->from = c->ref[head->from].next;
+	for (long i = head->from; i != NONE; i = c->ref[i].next) {
+		if (c->ref[i].met)
+			continue;
+		reopen(c, &c->ref[i], a);
+		if (same_file(a, f))
+			return i;
 	}
+	return NONE;
+}
+
+static void
+pair(struct check *c, struct ref *ref, const struct fp *a, const struct fp *b,
+    enum fp_relation relation, const char *why)
+{
 	ref->met = true;
 	c->compared++;
 	switch (relation) {
@@ -235,12 +247,88 @@ take(void *user, const struct fp *f, struct err *e)
 		break;
 	case FP_DIFFERENT:
 		c->different++;
-		write_diff(c, "different", &a, f, NULL);
+		write_diff(c, "different", a, b, NULL);
 		break;
 	case FP_INCOMPARABLE:
 		c->incomparable++;
-		write_diff(c, "incomparable", &a, f, why);
+		write_diff(c, "incomparable", a, b, why);
 		break;
+	}
+}
+
+static void
+alone(struct check *c, const struct fp *f)
+{
+	c->unmatched++;
+	write_diff(c, "unmatched", NULL, f, NULL);
+}
+
+/* Kept with what a diff record shows of it. */
+static void
+add_late(struct check *c, struct ref *ref, const struct fp *f)
+{
+	struct fp a;
+	if (c->nlate == c->late_cap) {
+		c->late_cap = c->late_cap ? c->late_cap * 2 : 256;
+		c->late = cli_realloc(c->late, c->late_cap, sizeof *c->late);
+	}
+	struct late *l = &c->late[c->nlate++];
+	*l = (struct late){ .ref = (size_t)(ref - c->ref), .hash = f->hash };
+	l->scalar = f->scalar;
+	reopen(c, ref, &a);
+	l->relation = fp_compare(&a, f, &l->why);
+	l->file = arena_str(&c->arena, f->file);
+	l->dtype = arena_str(&c->arena, f->dtype);
+	l->shape = arena_str(&c->arena, f->shape);
+	l->value = arena_str(&c->arena, f->value);
+	l->hash.text = STR_NULL; /* made here: of an algorithm with a name */
+	if (!l->file.p || !l->dtype.p || !l->shape.p || !l->value.p)
+		cli_die("out of memory");
+	ref->late++;
+}
+
+/* One and one are a pair wherever they were stored. */
+static void
+settle_late(struct check *c)
+{
+	for (size_t i = 0; i < c->nlate; i++) {
+		const struct late *l = &c->late[i];
+		struct ref *ref = &c->ref[l->ref];
+		struct fp a, b;
+		reopen(c, ref, &a);
+		b = a;
+		b.scalar = l->scalar;
+		b.file = l->file;
+		b.dtype = l->dtype;
+		b.shape = l->shape;
+		b.value = l->value;
+		b.hash = l->hash;
+		if (ref->met || ref->late > 1)
+			alone(c, &b);
+		else
+			pair(c, ref, &a, &b, l->relation, l->why);
+	}
+}
+
+static int
+take(void *user, const struct fp *f, struct err *e)
+{
+	struct check *c = user;
+	struct fp a;
+	struct u128 key;
+	const char *why = NULL;
+	(void)e;
+	const uint64_t *first = map_get(&c->key, key_of(c, f, &key));
+	struct ref *head = first ? &c->ref[*first - 1] : NULL;
+	long i = head ? partner(c, head, f, &a) : NONE;
+	c->met_file |= f->file.len && map_get(&c->file, f->file);
+	if (i != NONE) {
+		enum fp_relation relation = fp_compare(&a, f, &why);
+		pair(c, &c->ref[i], &a, f, relation, why);
+	} else if (head && head->next == NONE && !head->met) {
+		add_late(c, head, f);
+	} else {
+		alone(c, f);
 	}
 	return 0;
 }
@@ -336,8 +424,8 @@ judge(const struct check *c)
 		.result = "same", .status = STATUS_CLEAN, .damage = c->damage
 	};
 	/* A file that could not be read explains records that are missing. */
-	bool lacking =
-	    c->unmatched && !c->damage.skipped && !c->damage.filtered;
+	bool lacking = c->unmatched && (c->compared || c->met_file) &&
+		       !c->damage.skipped && !c->damage.filtered;
 	if (c->different || lacking) {
 		v.result = "different";
 		v.status = STATUS_FOUND;
@@ -408,6 +496,8 @@ check_free(struct check *c)
 {
 	arena_free(&c->arena);
 	map_free(&c->key);
+	map_free(&c->file);
+	free(c->late);
 	buf_free(&c->scratch);
 	buf_free(&c->undone);
 	free(c->ref);
@@ -439,12 +529,13 @@ check_main(struct settings *s)
 	rec_end(c.o);
 	compare_files(&c, &count);
 	c.damage.skipped += slices_unmet(s);
+	settle_late(&c);
 	report_missing(&c);
 	progress_stop(s->progress);
 	struct verdict v = judge(&c);
 	int r = finish(&c, &v);
 	rec_out_close(c.o);
-	if (cli_out_close(&file, !r) || r)
+	if (cli_out_close(&file, !r && v.status != STATUS_NONE) || r)
 		v.status = STATUS_NONE;
 	cli_prom(
 	    &s->common, NULL, v.result, v.reason, v.status, c.damage.skipped);

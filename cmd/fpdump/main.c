@@ -347,8 +347,8 @@ parse(struct settings *s, int argc, char **argv)
 		if (!own_option(s, id, &opt))
 			cli_common(&s->common, id, &opt, usage, summary);
 	s->type_given = s->common.how.type != NULL;
-	s->common.labels = true;
-	cli_common_done(&s->common, "fp");
+	s->common.labels = !s->check;
+	cli_common_done(&s->common, s->check ? "diff" : "fp");
 	check_combinations(s);
 }
 
@@ -501,7 +501,8 @@ run(struct settings *s)
 	int r = finish(o, s, records, status, skipped);
 	rec_out_close(o);
 	input_close(&in);
-	if (cli_out_close(&file, !r) || r)
+	/* Nothing is no reason to lose what the file has. */
+	if (cli_out_close(&file, !r && status != STATUS_NONE) || r)
 		status = STATUS_NONE;
 	cli_prom(&s->common, NULL, NULL, NULL, status, skipped);
 	return status;

@@ -128,7 +128,7 @@ sum_main(const struct settings *s)
 	int status = !m.skipped ? STATUS_CLEAN
 		     : m.done   ? STATUS_UNKNOWN
 				: STATUS_NONE;
-	if (cli_out_close(&file, true))
+	if (cli_out_close(&file, status != STATUS_NONE))
 		status = STATUS_NONE;
 	cli_prom(&s->common, NULL, NULL, NULL, status, m.skipped);
 	return status;
