@@ -272,6 +272,22 @@ check_promise(const struct job *j, const struct tensor_hints *h, struct err *e)
 	return 0;
 }
 
+/* Records are read by themselves: as one tensor they would say nothing. */
+static int
+check_records(const struct job *j, const struct tensor_hints *h, struct err *e)
+{
+	char head[TENSOR_PROBE];
+	size_t n;
+	if (h->format || h->dtype || h->chunk ||
+	    strcmp(j->set.format->name, "bytes") ||
+	    src_read_some(j->src, 0, head, sizeof head, &n, NULL) ||
+	    !rec_probe(head, n))
+		return 0;
+	return err_set(e, SE_EUNSUP,
+	    "is a stream of records, which is not read among other files "
+	    "(-t bytes takes it as plain bytes)");
+}
+
 /*
  * What no format claimed may be a container that has to be undone first. Asked
  * last: some of ours begin like one of those.
@@ -312,6 +328,8 @@ job_open(struct job *j, const struct dump_how *how, struct arena *a)
 	int other = j->src ? check_foreign(j, &hints, &e) : 0;
 	if (!r && !other)
 		other = check_promise(j, &hints, &e);
+	if (!r && !other)
+		other = check_records(j, &hints, &e);
 	if (other) {
 		r = other;
 		j->set.n = 0;

@@ -354,7 +354,7 @@ digest() {
 	run -0 --separate-stderr fpdump --steps 4: both.fp
 	[ "$(grep -c ^head <<<"$output")" = 2 ]
 	[ "$(grep -c ^end <<<"$output")" = 2 ]
-	[ "$(grep -c ^fp <<<"$output")" = 4 ]
+	[ "$(grep -c $'^fp\t' <<<"$output")" = 4 ]
 }
 
 @test "fpdump selects from a stream that is not whole, but does not make it whole" {
@@ -1099,4 +1099,55 @@ one() {
 	[ "$(cat out)" = good ]
 	run -3 fpdump -o out none x
 	grep -q '^fp' out
+}
+
+@test "fpdump takes a fingerprint without digits, or of no such stream, for a bad line" {
+	printf x >x
+	printf y >y
+	fpdump x y >xy.fp
+	sed '/name=y/s/hash=xxh3-128:[^\t]*/hash=xxh3-128:/' xy.fp >short.fp
+	run -3 --separate-stderr fpdump short.fp
+	[[ $output != *name=y* && $stderr == *'short.fp:3: hash: expected'* ]]
+	sed 's/of=fp/of=diff/' xy.fp >other.fp
+	run -2 --separate-stderr fpdump other.fp
+	[[ $output != *name=* && $stderr == *'head of another kind'* ]]
+	cat other.fp xy.fp >both.fp
+	run -3 fpdump both.fp
+	[ "$(grep -c $'^fp\t' <<<"$output")" = 2 ]
+}
+
+@test "fpdump takes no records for a tensor of bytes" {
+	mkdir d
+	printf 'abcd' | npy '|u1' 4, >d/a.npy
+	fpdump d >g.fp
+	cp g.fp d
+	run -3 --separate-stderr fpdump d
+	[[ $output != *g.fp* && $output == *name=a* ]]
+	[[ $stderr == 'fpdump: d/g.fp: is a stream of records'* ]]
+	run -3 --separate-stderr fpdump d/a.npy g.fp
+	[[ $stderr == 'fpdump: g.fp: is a stream of records'* ]]
+	run -3 fpdump -c g.fp d
+	[[ $output == *reason=damaged* ]]
+	run -0 fpdump -t bytes d
+	[[ $output == *name=g.fp* ]]
+}
+
+@test "fpdump refuses options that would do nothing" {
+	printf x >x
+	for option in --select=x '--slice=x[0:1]' --stats -la=b --chunk=1 \
+		-tlines -z --steps=1:2 --hash=mix64 --rows --skip=1 -E \
+		--partial; do
+		run -2 --separate-stderr fpdump -F sum "$option" x
+		[[ $output == '' && $stderr == *'-F sum'* ]] ||
+			[[ $stderr == *'-E goes with -c'* ]]
+	done
+	for option in -E --partial; do
+		run -2 --separate-stderr fpdump "$option" x
+		[[ $output == '' && $stderr == *"goes with"* ]]
+	done
+	run -0 fpdump -F sum -t bytes x
+	run -0 fpdump -F sum --allow-bad 1 x none
+	run -2 fpdump -F sum --strict x none
+	fpdump x | sed /^end/d >cut.fp
+	run -0 fpdump --partial cut.fp
 }

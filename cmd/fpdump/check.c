@@ -140,8 +140,10 @@ read_ref(struct check *c)
 				add_ref(c, c->rec, &f);
 			continue;
 		}
-		if (got == 1)
+		if (got == 1) {
 			rec_in_bad(in);
+			err_prefix(&e, "%" PRIu64, rec_in_totals(in)->lines);
+		}
 		if (rec_in_totals(in)->bad <= SHOWN)
 			cli_warn_err(path, &e);
 	}

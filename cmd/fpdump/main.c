@@ -238,6 +238,42 @@ add_list(struct settings *s, const char *path)
 	cli_names_free(names, n);
 }
 
+/* -F sum is of whole files as they are; NULL: none is given that is not. */
+static const char *
+not_of_sums(const struct settings *s)
+{
+	const struct dump_how *d = &s->dump;
+	const struct tensor_hints *h = &d->hints;
+	const struct digest_how *g = &d->print.digest;
+	bool bytes = h->format && !strcmp(h->format, "bytes");
+	const struct {
+		bool given;
+		const char *name;
+	} list[] = {
+		{ s->live || s->records || (h->format && !bytes), "-t" },
+		{ h->dtype != NULL, "--dtype" },
+		{ h->skip != 0, "--skip" },
+		{ h->chunk != 0, "--chunk" },
+		{ h->step.len != 0, "--step" },
+		{ d->nlabels != 0, "-l" },
+		{ d->select.steps, "--steps" },
+		{ d->select.nglobs != 0, "--select" },
+		{ d->print.nslices != 0, "--slice" },
+		{ g->mix64, "--hash=mix64" },
+		{ g->unit != 0, "--shardsum" },
+		{ g->rows, "--rows" },
+		{ g->tiles != 0, "--tiles" },
+		{ g->stats, "--stats" },
+		{ g->canon, "--canon" },
+		{ s->common.how.gzip, "-z" },
+		{ s->common.policy.partial, "--partial" },
+	};
+	for (size_t i = 0; i < sizeof list / sizeof *list; i++)
+		if (list[i].given)
+			return list[i].name;
+	return NULL;
+}
+
 static void
 check_combinations(struct settings *s)
 {
@@ -250,6 +286,11 @@ check_combinations(struct settings *s)
 		cli_usage("--libs goes with --host");
 	if (s->sum && (s->host || s->check))
 		cli_usage("-F sum goes with files");
+	if (s->sum && not_of_sums(s))
+		cli_usage("-F sum is of files as they are: not with %s",
+		    not_of_sums(s));
+	if (s->common.evidence && !s->check)
+		cli_usage("-E goes with -c");
 	if (s->check && (s->host || s->records || s->live))
 		cli_usage("-c checks files");
 }
@@ -483,6 +524,9 @@ run(struct settings *s)
 	cli_out_open(&file, s->common.output, false);
 	s->progress = progress_start(&s->common);
 	input_look(s, &in, &out);
+	if (s->common.policy.partial && in.kind != INPUT_RECORDS &&
+	    in.kind != INPUT_NONE)
+		cli_usage("--partial goes with records, or -c");
 	choose_columns(s, &in);
 	if (rec_out_open(&o, file.fd, &s->common.how, &e))
 		cli_die_err("output", &e);

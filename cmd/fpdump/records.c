@@ -20,6 +20,7 @@ struct ends {
 	uint64_t n, skipped, lost;
 	int status;
 	char result[32]; /* of the only one */
+	bool foreign;    /* the last head is not of fingerprints */
 };
 
 /* Waits for no more than it takes to see. */
@@ -99,11 +100,13 @@ take_record(struct rec_out *o, const struct settings *s, const struct rec *r,
 {
 	static struct fp_label label[REC_FIELDS_MAX];
 	const struct dump_how *how = &s->dump;
+	struct fp f;
+	int err = fp_parse(&f, r, how->nlabels ? label : NULL, e);
+	if (err)
+		return err;
 	if (how->nlabels) {
-		struct fp f;
 		see_columns(s, r, out);
-		int err = fp_parse(&f, r, label, e);
-		return err ? err : dump_record(o, &f, how, &out->count, e);
+		return dump_record(o, &f, how, &out->count, e);
 	}
 	if (!select_name(&how->select, rec_text_of(r, "name")) ||
 	    !select_step(&how->select, rec_text_of(r, "step")))
@@ -121,6 +124,11 @@ take(struct rec_out *o, const struct settings *s, const struct rec *r,
 {
 	if (str_is(r->type, "end"))
 		return take_end(ends, r, e);
+	if (str_is(r->type, "head"))
+		ends->foreign = !str_is(rec_text_of(r, "of"), "fp");
+	if (fp_is(r) && ends->foreign)
+		return err_set(e, SE_EFORMAT,
+		    "a fingerprint under the head of another kind of stream");
 	if (fp_is(r))
 		return take_record(o, s, r, out, e);
 	rec_copy(o, r);
@@ -188,8 +196,10 @@ records_copy(struct rec_out *o, const struct settings *s, struct src *src,
 		if (got == 0)
 			break;
 		int err = got < 0 ? got : take(o, s, &r, &ends, out, &e);
-		if (err && got > 0)
+		if (err && got > 0) {
 			rec_in_bad(in);
+			err_prefix(&e, "%" PRIu64, rec_in_totals(in)->lines);
+		}
 		if (err && rec_in_totals(in)->bad <= SHOWN)
 			cli_warn_err(name, &e);
 		if (got == SE_EUNSUP || got == SE_ENOMEM) {

@@ -125,9 +125,12 @@ sum_main(const struct settings *s)
 	hash_free(m.hash);
 	free(m.block);
 	buf_free(&m.line);
-	int status = !m.skipped ? STATUS_CLEAN
-		     : m.done   ? STATUS_UNKNOWN
-				: STATUS_NONE;
+	const struct policy *p = &s->common.policy;
+	int status = STATUS_CLEAN;
+	if (m.skipped > p->allow_bad)
+		status = p->strict ? STATUS_NONE : STATUS_UNKNOWN;
+	if (m.skipped && !m.done)
+		status = STATUS_NONE;
 	if (cli_out_close(&file, status != STATUS_NONE))
 		status = STATUS_NONE;
 	cli_prom(&s->common, NULL, NULL, NULL, status, m.skipped);
