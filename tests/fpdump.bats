@@ -1101,7 +1101,7 @@ one() {
 	grep -q '^fp' out
 }
 
-@test "fpdump takes a fingerprint without digits, or of no such stream, for a bad line" {
+@test "fpdump takes a fingerprint without digits or its head for a bad line" {
 	printf x >x
 	printf y >y
 	fpdump x y >xy.fp
