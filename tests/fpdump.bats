@@ -1057,6 +1057,10 @@ one() {
 	printf 'step,loss\n1,0.4\n1,0.5\n' >t.csv
 	run -1 fpdump -c t.fp t.csv
 	[[ $output == *$'\tdifferent=2\n'* ]]
+	# A reference that lost one of the repeats is no finding.
+	fpdump t.csv | grep -v value=0.4 >cut.fp
+	run -3 fpdump -c cut.fp t.csv
+	[[ $output == *$'\tcompared=1\tequal=1\tunmatched=1\n'* ]]
 }
 
 @test "fpdump -c cannot tell where nothing was compared" {

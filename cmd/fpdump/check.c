@@ -212,10 +212,23 @@ write_diff(struct check *c, const char *class, const struct fp *a,
 	buf_free(&x);
 }
 
+/* Does the reference lack some of what it had? */
 static bool
-same_file(const struct fp *a, const struct fp *b)
+has_holes(const struct check *c)
 {
-	return !a->file.p || !b->file.p || str_same(a->file, b->file);
+	const struct damage *d = &c->damage;
+	return d->filtered || d->altered || d->bad || d->lost;
+}
+
+/* Where repeats may be gone, the order of the rest alone says nothing. */
+static bool
+same_source(const struct check *c, const struct fp *a, const struct fp *b)
+{
+	if (a->file.p && b->file.p && !str_same(a->file, b->file))
+		return false;
+	return !has_holes(c) || c->s->dump.select.nglobs ||
+	       c->s->dump.select.steps || !a->seq.given || !b->seq.given ||
+	       a->seq.v == b->seq.v;
 }
 
 /*
@@ -231,7 +244,7 @@ partner(struct check *c, struct ref *head, const struct fp *f, struct fp *a)
 		if (c->ref[i].met)
 			continue;
 		reopen(c, &c->ref[i], a);
-		if (same_file(a, f))
+		if (same_source(c, a, f))
 			return i;
 	}
 	return NONE;
@@ -396,6 +409,7 @@ compare_files(struct check *c, struct dump_count *count)
 		add_named(c, &w);
 	if (dump_find_step(&c->s->dump.hints, w.file, w.n, &e))
 		cli_warn("%s", e.msg);
+	c->s->dump.exec = dump_is_series(&c->s->dump.hints);
 	if (bundle_fold(&w, &e) ||
 	    dump_files(c->o, w.file, w.n, &c->s->dump, count, &e))
 		cli_die("%s", e.msg);
