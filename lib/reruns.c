@@ -129,17 +129,16 @@ count_sets(struct view *v)
 
 /*
  * The bits of the references came from at least two runs, on two sets or on
- * the only one there is.
+ * the only one there is. Who names no devices ran nobody knows where: it
+ * confirms nothing.
  */
 static bool
 are_confirmed(const struct view *v)
 {
-	size_t good = v->r->nrefs, set = SIZE_MAX;
+	size_t good = 0, set = SIZE_MAX;
 	bool two = false;
 	const struct rerun *list[2] = { v->r->ref, v->r->run };
 	size_t n[2] = { v->r->nrefs, v->r->n };
-	for (size_t i = 0; i < v->r->n; i++)
-		good += !v->r->run[i].diverged;
 	for (int k = 0; k < 2; k++)
 		for (size_t i = 0; i < n[k]; i++) {
 			size_t s = set_of(v, &list[k][i]);
@@ -147,8 +146,9 @@ are_confirmed(const struct view *v)
 				continue;
 			two |= set != SIZE_MAX && set != s;
 			set = s;
+			good++;
 		}
-	return good >= 2 && (two || (v->all_sets == 1 && set != SIZE_MAX));
+	return two || (good >= 2 && v->all_sets == 1);
 }
 
 /* ---- points and devices ------------------------------------------------ */

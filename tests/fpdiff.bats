@@ -1553,4 +1553,48 @@ E
 	run -3 fpdiff --prom m.prom d d
 	[[ $output == *skipped=2* ]]
 	grep -q '^straightedge_skipped_total{.*} 2$' m.prom
+
+# ---- evidence counts once -------------------------------------------------
+
+@test "fpdiff --reruns and --learn refuse one run that is named twice" {
+	job ref "$A"; job r0 "$A" 1 1 7; job r1 "$A"
+	ln ref hard; ln -s r0 soft; mkdir dir; cp ref dir/run.0.fp
+	while read -r operands name; do
+		run -2 fpdiff --${operands//,/ }
+		[[ $output == *"$name is named twice"* ]]
+	done <<'E2'
+reruns,ref,ref,--,r0 ref
+reruns,ref,--,ref ref
+reruns,ref,--,r0,./r0 ./r0
+reruns,ref,--,r0,r1,soft soft
+reruns,ref,hard,--,r0 hard
+reruns,dir,--,r0,dir/ dir/
+learn,ref,r1,ref ref
+learn,ref,r1,hard hard
+E2
+	# A copy shows only where the head says when it was.
+	sed '1s/$/\ttime=2026-01-01T00:00:00Z/' ref >timed
+	cp timed copy
+	run -2 fpdiff --reruns timed copy -- r0
+	[[ $output == *"copy is a copy of timed"* ]]
+	run -2 fpdiff --learn r1 timed copy
+	sed '1s/00Z/01Z/' timed >later
+	run -0 fpdiff --learn r1 timed later
+	run -0 fpdiff --reruns ref -- r1
+}
+
+@test "fpdiff --reruns does not let a reference without devices confirm" {
+	job ref "$A"; job clean "$A"
+	grep -v '^head\|^end' ref | sed 's/\tdev=.*//' | seal order=exec >none1
+	local d=(h1/0 h1/1 h1/2 h1/3) runs=() i
+	for i in 0 1 2 3 4 5 6; do
+		job r$i "${d[$((i % 4))]} ${d[$(((i + 1) % 4))]} ${d[$(((i + 2) % 4))]} ${d[$(((i + 3) % 4))]}" \
+			$(((6 - i % 4) % 4)) $((i % 2)) $i
+		runs+=(r$i)
+	done
+	cp none1 none2
+	run -3 fpdiff --reruns none1 none2 -- "${runs[@]}" clean
+	[[ $output == *reason=reference-suspect* ]]
+	run -1 fpdiff --reruns none1 ref -- "${runs[@]}" clean
+	[[ $output == *$'entity=device:h1/2\tcause=device'* ]]
 }

@@ -313,6 +313,8 @@ int exec_roots(struct report *r, struct side *a, struct side *b,
 int set_compare(struct report *r, struct side *a, struct side *b);
 /* Runs against references: reruns.c. */
 int reruns_compare(struct report *r);
+/* once.c: dies if --reruns or --learn got one run twice, or a copy of it. */
+void once_check(const struct settings *s);
 /* Good runs among themselves: learn.c. */
 int learn_compare(struct report *r);
 /* Shards added up, then as sets: combine.c. */

@@ -212,6 +212,8 @@ check(struct settings *s)
 	if (s->learn && (s->nrefs < 2 || s->nruns))
 		cli_usage(
 		    "expected at least two good runs, found %zu", s->nrefs);
+	if (s->learn || s->reruns)
+		once_check(s);
 	if (s->learn) {
 		s->operand[0] = s->ref[0];
 		s->operand[1] = s->ref[1];

@@ -601,6 +601,24 @@ test_bad_reference(void)
 	CHECK(judge(&t).row == RERUN_REFERENCE_SUSPECT);
 }
 
+/* References without devices: with one clean run, nothing is confirmed. */
+static void
+test_homeless_reference(void)
+{
+	static struct table t;
+	for (unsigned clean = 0; clean < 3; clean++) {
+		table_new(&t);
+		add_ref(&t, 0, 0);
+		add_ref(&t, 0, 0);
+		for (unsigned i = 0; i < 8; i++)
+			add_bad(&t, 0, 4, 2, i % 4, i % 3, i, i);
+		for (unsigned i = 0; i < clean; i++)
+			add_clean(&t, 0, 4);
+		CHECK(judge(&t).row ==
+		      (clean < 2 ? RERUN_REFERENCE_SUSPECT : RERUN_DEVICE));
+	}
+}
+
 int
 main(void)
 {
@@ -609,5 +627,6 @@ main(void)
 	test_sets();
 	test_worlds();
 	test_bad_reference();
+	test_homeless_reference();
 	return test_done("reruns");
 }
