@@ -1553,6 +1553,7 @@ E
 	run -3 fpdiff --prom m.prom d d
 	[[ $output == *skipped=2* ]]
 	grep -q '^straightedge_skipped_total{.*} 2$' m.prom
+}
 
 # ---- evidence counts once -------------------------------------------------
 
@@ -1597,4 +1598,21 @@ E2
 	[[ $output == *reason=reference-suspect* ]]
 	run -1 fpdiff --reruns none1 ref -- "${runs[@]}" clean
 	[[ $output == *$'entity=device:h1/2\tcause=device'* ]]
+}
+
+@test "fpdiff --across does not compare replicas of another dtype or shape" {
+	replicas 3 >good
+	sed '/name=w1.*step=1.*rank=1/s/dtype=f32/dtype=i32/' good >a
+	run -3 fpdiff --across dp a
+	[[ $output == *"class=incomparable"*"a=f32	b=i32"* ]]
+	[[ $output == *"reason=incomparable"*"different=0"*"incomparable=1"* ]]
+	# A value that differs beside it still counts, and is compared with its own.
+	replicas 4 3 | sed '/name=w0.*step=1.*rank=1/s/shape=4/shape=2,2/' >a
+	run -1 fpdiff --across dp a
+	[[ $output == *"entity=rank:3	cause=replica	step=1"*"name=w1"* ]]
+	[[ $output == *"different=2"*"incomparable=1"* ]]
+	# Two of each form, and of one form two values: nobody is named.
+	replicas 4 3 | sed '/name=w1.*step=1.*rank=[01]/s/dtype=f32/dtype=i32/' >a
+	run -3 fpdiff --across dp a
+	[[ $output == *"reason=no-majority"*"different=2"* ]]
 }

@@ -213,23 +213,50 @@ put_replicas(struct across *x, const struct value *v)
 	}
 }
 
+/*
+ * What a value is compared with: what most have, else the first of its dtype
+ * and shape, else the first.
+ */
+static const struct value *
+partner(const struct group *g, const struct value *v)
+{
+	const struct value *most = majority(g), *o = g->value;
+	if (most)
+		return most;
+	while (o != v && o->form != v->form)
+		o = o->next;
+	return o == v ? g->value : o;
+}
+
+/* The first value that differs and can be compared, or NULL. */
+static const struct value *
+odd_of(const struct group *g)
+{
+	for (const struct value *v = g->value; v; v = v->next) {
+		const struct value *o = partner(g, v);
+		if (o != v && o->form == v->form)
+			return v;
+	}
+	return NULL;
+}
+
 static void
 print_group(struct across *x, const struct group *g)
 {
-	const struct value *most = majority(g);
 	for (const struct value *v = g->value; v; v = v->next) {
-		if (v == most || (!most && v == g->value))
+		const struct value *o = partner(g, v);
+		if (v == o)
 			continue;
 		put_replicas(x, v);
 		struct buf note = { 0 };
 		buf_printf(&note, "%s ", fp_place_name[x->place]);
 		buf_str(&note, buf_view(&x->text));
 		struct diff d = { .class = DIFF_DIFFERENT,
-			.a = (most ? most : g->value)->e,
+			.a = o->e,
 			.b = v->e,
 			.at_b = true,
 			.note = buf_cstr(&note) };
-		if (d.a->form != d.b->form)
+		if (o->form != v->form)
 			d.class = DIFF_INCOMPARABLE;
 		report_diff(x->report, &d);
 		buf_free(&note);
@@ -247,7 +274,10 @@ step_of(struct across *x, const struct group *g, uint64_t *step)
 	return s.p && !num_u64(s, 0, UINT64_MAX, step, NULL);
 }
 
-/* The first that differs: of the lowest step, then as they came. */
+/*
+ * The first that differs: of the lowest step, then as they came. One that is
+ * incomparable does not.
+ */
 static const struct group *
 tally_groups(struct across *x, uint64_t *missing)
 {
@@ -262,10 +292,13 @@ tally_groups(struct across *x, uint64_t *missing)
 			t->equal += g->n > 1;
 			continue;
 		}
-		t->n[DIFF_DIFFERENT]++;
+		bool comparable = odd_of(g) != NULL;
+		t->n[comparable ? DIFF_DIFFERENT : DIFF_INCOMPARABLE]++;
 		if (x->report->s->common.verbose || x->report->shown < SHOWN)
 			print_group(x, g);
 		x->report->shown++;
+		if (!comparable)
+			continue;
 		step_of(x, g, &step);
 		if (first && step >= lowest)
 			continue;
@@ -278,9 +311,8 @@ tally_groups(struct across *x, uint64_t *missing)
 static void
 name_culprit(struct across *x, const struct group *g, struct outcome *o)
 {
-	const struct value *most = majority(g), *odd = g->value;
-	odd = odd == most ? odd->next : odd;
-	o->a = most->e;
+	const struct value *odd = odd_of(g);
+	o->a = partner(g, odd)->e;
 	o->b = odd->e;
 	o->at_b = true;
 	x->text.len = 0;
@@ -316,9 +348,14 @@ conclude(struct across *x)
 		v->need =
 		    first ? "a third replica" : "the records of all replicas";
 		if (first) {
-			o.a = first->value->e;
-			o.b = first->value->next->e;
+			o.a = partner(first, odd_of(first))->e;
+			o.b = odd_of(first)->e;
 		}
+	} else if (r->tally.n[DIFF_INCOMPARABLE]) {
+		v->result = "unknown";
+		v->status = STATUS_UNKNOWN;
+		v->reason = REASON_INCOMPARABLE;
+		v->need = "replicas of equal dtype and shape";
 	}
 	verdict_settle(v, &r->s->common.policy);
 	if (!x->ngroups || x->nreplicas < 2) {

@@ -15,6 +15,7 @@
 #include "verdict.h"
 
 #define REASON_CONDITIONS_DIFFER "conditions-differ"
+#define REASON_INCOMPARABLE "incomparable"
 
 struct settings {
 	struct cli_common common;

@@ -8,7 +8,6 @@
 #define REASON_UNMATCHED "unmatched"
 #define REASON_UNMATCHED_PARTIAL "unmatched-partial"
 #define REASON_MISSING_RANKS "missing-ranks"
-#define REASON_INCOMPARABLE "incomparable"
 #define REASON_MASKED "masked"
 #define REASON_NOTHING_COMPARED "nothing-compared"
 
