@@ -1616,3 +1616,26 @@ E2
 	run -3 fpdiff --across dp a
 	[[ $output == *"reason=no-majority"*"different=2"* ]]
 }
+
+@test "fpdiff --combine of one run counts once and names both replicas" {
+	part() { # NAME SUM OFFSET RANK
+		printf 'fp\tname=%s\tdtype=f32\tshape=16,32\tbytes=1\thash=xxh3-128:%032x\trank=%s\tshardsum=xxh3-128:%032x\tunit=4\tglobal=32,32\toffset=%s\n' \
+			"$1" 7 "$4" "$2" "$3"
+	}
+	{ part w 100 0,0 0; part w 101 0,0 2; part w 11 16,0 1
+	  part v 5 0,0 0; part v 6 16,0 1; } | seal order=set >bad
+	run -1 fpdiff --combine bad
+	(($(grep -c ^diff <<<"$output") == 1))
+	[[ $output == *"note=replicas of one shard: rank 0 and 2"* ]]
+	[[ $output == *"name=w"*"compared=2	equal=1	different=1"* ]]
+	{ part w 100 0,0 0; part w 100 0,0 2; part w 11 16,0 1; } |
+		seal order=set >good
+	run -0 fpdiff --combine good
+	[[ $output == *"compared=1	equal=1	different=0"* ]]
+	{ part w 11 16,0 1; part v 5 0,0 0; part v 6 16,0 1; } |
+		seal order=set >gap
+	run -3 --separate-stderr fpdiff --combine gap
+	[[ $stderr == *"gap: w: the shards leave gaps"* ]]
+	[[ $output == *skipped=1* ]]
+	run -2 fpdiff --combine -
+}

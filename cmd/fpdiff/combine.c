@@ -29,6 +29,12 @@ struct whole {
 	struct whole *next;
 };
 
+/* The first that differ, and how many sums have none of those. */
+struct replicas {
+	struct entry *a, *b;
+	uint64_t agree;
+};
+
 struct combine {
 	struct report *report;
 	struct side *side;
@@ -37,6 +43,7 @@ struct combine {
 	struct whole *whole, **end;
 	struct rec_out *out;
 	uint64_t skipped;
+	struct replicas *replicas;
 	struct rec rec;
 	struct buf text, undone;
 };
@@ -165,14 +172,30 @@ struct sum {
 };
 
 static void
+put_rank(struct buf *b, const char *word, const struct entry *e)
+{
+	buf_puts(b, word);
+	buf_str(b, e->rank.p ? e->rank : STR_LIT("none"));
+}
+
+static void
 replica(struct combine *c, const struct shard *a, const struct shard *b)
 {
+	struct buf note = { 0 };
+	buf_puts(&note, "replicas of one shard: ");
+	put_rank(&note, "rank ", a->e);
+	put_rank(&note, " and ", b->e);
 	struct diff d = { .class = DIFF_DIFFERENT,
 		.a = a->e,
 		.b = b->e,
-		.note = "replicas of one shard" };
+		.note = buf_cstr(&note) };
 	c->report->tally.n[DIFF_DIFFERENT]++;
 	report_diff(c->report, &d);
+	buf_free(&note);
+	if (c->replicas->a)
+		return;
+	c->replicas->a = entry_dup(a->e);
+	c->replicas->b = entry_dup(b->e);
 }
 
 static void
@@ -250,7 +273,7 @@ static void
 add_up(struct combine *c, const struct whole *w)
 {
 	struct sum s = { 0 };
-	uint64_t all;
+	uint64_t all, before = c->report->tally.n[DIFF_DIFFERENT];
 	if (w->n > SHARDS_MAX)
 		s.why = "too many shards";
 	s.box = cli_alloc(w->n, sizeof *s.box);
@@ -268,6 +291,8 @@ add_up(struct combine *c, const struct whole *w)
 		c->skipped++;
 	} else {
 		put_whole(c, w, &s);
+		c->replicas->agree +=
+		    c->report->tally.n[DIFF_DIFFERENT] == before;
 	}
 	free(s.box);
 	free(s.part);
@@ -284,13 +309,14 @@ collect(void *user, const char *p, size_t len, struct err *e)
 }
 
 static struct side *
-combined(struct report *r, int which, struct buf *to)
+combined(struct report *r, int which, struct buf *to, struct replicas *replicas)
 {
 	struct combine *c = cli_alloc(1, sizeof *c);
 	struct rec_how how = { .sink = collect, .user = to };
 	struct damage d = { 0 };
 	struct err e;
 	c->report = r;
+	c->replicas = replicas;
 	c->end = &c->whole;
 	c->side = side_open(r->s, which);
 	read_shards(c);
@@ -327,16 +353,42 @@ combined(struct report *r, int which, struct buf *to)
 	return side;
 }
 
+/* One run has nothing to be compared with but its own replicas. */
+static int
+check_one(struct report *r, struct side *side, const struct replicas *found)
+{
+	struct str line;
+	struct outcome o = { .a = found->a, .b = found->b };
+	while (side_line(side, &line))
+		continue; /* to its end, which counts what was left out */
+	r->tally.equal = found->agree;
+	side_damage(side, &o.v.damage);
+	o.time_given = side_time(side, &o.time);
+	report_counts(r);
+	int status = judge_tensors(r, &o, false);
+	report_verdict(r, &o);
+	return status;
+}
+
 int
 combine_compare(struct report *r)
 {
 	struct buf text[2] = { { 0 }, { 0 } };
+	struct replicas found = { 0 };
+	struct side *b = NULL;
+	int status;
 	report_head(r, false);
-	struct side *a = combined(r, ALIGN_A, &text[0]);
-	struct side *b = combined(r, ALIGN_B, &text[1]);
-	int status = set_compare(r, a, b);
+	struct side *a = combined(r, ALIGN_A, &text[0], &found);
+	if (r->s->nrefs + r->s->nruns == 1) {
+		status = check_one(r, a, &found);
+	} else {
+		b = combined(r, ALIGN_B, &text[1], &found);
+		status = set_compare(r, a, b);
+	}
 	side_close(a);
 	side_close(b);
+	free(found.a);
+	free(found.b);
 	buf_free(&text[0]);
 	buf_free(&text[1]);
 	return status;
