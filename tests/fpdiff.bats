@@ -1637,5 +1637,30 @@ E2
 	run -3 --separate-stderr fpdiff --combine gap
 	[[ $stderr == *"gap: w: the shards leave gaps"* ]]
 	[[ $output == *skipped=1* ]]
-	run -2 fpdiff --combine -
+	run -0 fpdiff --combine - <good
+}
+
+@test "fpdiff refuses options that have no meaning in a way to compare" {
+	run_lines "" | seal order=exec >a
+	run_lines "" 1 | seal order=exec >b
+	printf 'mask\tname=x\n' >m
+	printf 'map\ta=x\tb=y\n' >map
+	while read -r way option; do
+		run -2 fpdiff $option ${way//,/ }
+		[[ $output == *"${option%% *} has no meaning with ${way%%,*}"* ]]
+	done <<'E'
+--across,rank,a --mask m
+--across,rank,a --map map
+--across,rank,a --first
+--across,rank,a --window 64
+--combine,a,b --first
+--combine,a,b --window 64
+--combine,a,b --alpha 0.1
+--learn,a,b --alpha 0.1
+--learn,a,b --first
+--reruns,a,--,b --first
+--tensors,a,b --mask m
+E
+	run -2 fpdiff --alpha 0.1 a b
+	[[ $output == *"--alpha has no meaning with two runs"* ]]
 }

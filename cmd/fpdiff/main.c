@@ -173,6 +173,58 @@ compares_two(const struct settings *s)
 	       s->across < 0;
 }
 
+// clang-format off
+enum { TWO = 1, ACROSS = 2, COMBINE = 4, RERUNS = 8, LEARN = 16, TENSORS = 32 };
+
+/* Options that mean something in some ways to compare only. */
+static const struct {
+	int id, ways;
+	const char *name;
+} only[] = {
+	{ 'm', TWO | COMBINE | RERUNS | LEARN, "--mask" },
+	{ OPT_MAP, TWO | COMBINE | RERUNS | LEARN, "--map" },
+	{ OPT_FIRST, TWO, "--first" },
+	{ OPT_ALPHA, RERUNS, "--alpha" },
+	{ OPT_WINDOW, TWO | RERUNS | LEARN, "--window" },
+};
+
+static const struct {
+	int way;
+	const char *name;
+} ways[] = {
+	{ TWO, "two runs" }, { ACROSS, "--across" }, { COMBINE, "--combine" },
+	{ RERUNS, "--reruns" }, { LEARN, "--learn" }, { TENSORS, "--tensors" },
+};
+// clang-format on
+
+enum { ONLY = sizeof only / sizeof *only, WAYS = sizeof ways / sizeof *ways };
+
+static int
+way_of(const struct settings *s)
+{
+	if (s->across >= 0)
+		return ACROSS;
+	if (s->combine)
+		return COMBINE;
+	if (s->reruns)
+		return RERUNS;
+	if (s->learn)
+		return LEARN;
+	return s->tensors ? TENSORS : TWO;
+}
+
+static void
+check_ways(const struct settings *s, const bool *given)
+{
+	int way = way_of(s), k = 0;
+	while (k < WAYS - 1 && ways[k].way != way)
+		k++;
+	for (int i = 0; i < ONLY; i++)
+		if (given[i] && !(only[i].ways & way))
+			cli_usage("%s has no meaning with %s", only[i].name,
+			    ways[k].name);
+}
+
 /* --plot and --html show the comparison of two runs. */
 static void
 check_map(const struct settings *s)
@@ -227,8 +279,6 @@ check(struct settings *s)
 	if (s->combine && s->nrefs + s->nruns == 1) {
 		s->operand[0] = s->operand[1] =
 		    s->nrefs ? s->ref[0] : s->run[0];
-		if (!strcmp(s->operand[0], "-"))
-			cli_usage("one run is read twice: name a file");
 		return;
 	}
 	if (s->nrefs + s->nruns != 2)
@@ -244,12 +294,15 @@ static void
 parse(struct settings *s, int argc, char **argv)
 {
 	struct opt_state o;
+	bool given[ONLY] = { false };
 	int id;
 	s->window = ALIGN_WINDOW;
 	s->alpha = RERUNS_ALPHA;
 	s->across = -1;
 	opt_start(&o, options, argc, argv);
 	while ((id = opt_next(&o)) != OPT_END) {
+		for (int i = 0; i < ONLY; i++)
+			given[i] |= only[i].id == id;
 		if (id != OPT_OPERAND)
 			take_option(s, id, &o);
 		else if (o.ended)
@@ -258,6 +311,7 @@ parse(struct settings *s, int argc, char **argv)
 			add_name(&s->ref, &s->nrefs, o.arg);
 	}
 	cli_common_done(&s->common, "diff");
+	check_ways(s, given);
 	check(s);
 }
 
