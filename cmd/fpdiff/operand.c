@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bundle.h"
 #include "dump.h"
 #include "foreign.h"
 #include "num.h"
@@ -302,6 +303,8 @@ operand_open(const struct settings *s, const char *name)
 		list_streams(o);
 		return o;
 	}
+	if (bundle_fold(&o->walk, &e))
+		cli_die_err(name, &e);
 	o->prints = true;
 	o->n = 1;
 	return o;
