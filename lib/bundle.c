@@ -97,8 +97,14 @@ take_shard(struct bundle *b, size_t i, struct str name, bool mark)
 	return true;
 }
 
-/* Goes over the weight_map; false if it is none, or not for us. */
-static bool
+enum whose {
+	NO_MAP, /* or damaged: the reader says so */
+	OURS,
+	OTHERS,
+};
+
+/* Goes over the weight_map. */
+static enum whose
 take_map(struct bundle *b, size_t i, struct str text, bool mark)
 {
 	struct json j;
@@ -117,7 +123,9 @@ take_map(struct bundle *b, size_t i, struct str text, bool mark)
 		       json_expect(&j, JSON_STRING, &name))
 			ours = ours && take_shard(b, i, name, mark);
 	}
-	return !json_end(&j, NULL) && found && ours;
+	if (json_end(&j, NULL) || !found)
+		return NO_MAP;
+	return ours ? OURS : OTHERS;
 }
 
 static void
@@ -125,9 +133,12 @@ fold_index(struct bundle *b, size_t i)
 {
 	struct walk_file *f = &b->w->file[i];
 	struct str text;
-	if (read_all(b, f->path, &text) && take_map(b, i, text, false))
+	enum whose whose = NO_MAP;
+	if (read_all(b, f->path, &text))
+		whose = take_map(b, i, text, false);
+	if (whose == OURS)
 		take_map(b, i, text, true);
-	else
+	if (whose == OTHERS)
 		f->format = "bytes";
 	arena_free(&b->arena);
 }

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "esc.h"
-#include "foreign.h"
 #include "map.h"
 #include "sort.h"
 
@@ -236,42 +235,6 @@ by_offset(const void *a, const void *b)
 	return str_order(x->name, y->name);
 }
 
-// clang-format off
-/* Names that promise a format; only to refuse what does not keep it. */
-static const struct {
-	const char *end, *format;
-} promises[] = {
-	{ ".npy", "NumPy array" },
-	{ ".npz", "NumPy archive" },
-	{ ".safetensors", "safetensors file" },
-	{ ".gguf", "GGUF file" },
-	{ ".pt", "PyTorch checkpoint" },
-	{ ".pth", "PyTorch checkpoint" },
-};
-// clang-format on
-
-/*
- * A damaged beginning must not turn a tensor file into a file of bytes with
- * a digest that looks right.
- */
-static int
-check_promise(const struct job *j, const struct tensor_hints *h, struct err *e)
-{
-	struct str name = j->file->name;
-	if (h->format || h->dtype || h->chunk ||
-	    strcmp(j->set.format->name, "bytes"))
-		return 0;
-	if (str_ends(name, ".gz"))
-		name.len -= 3;
-	for (size_t i = 0; i < sizeof promises / sizeof *promises; i++)
-		if (str_ends(name, promises[i].end))
-			return err_set(e, SE_EFORMAT,
-			    "does not begin like a %s (-t bytes takes it as "
-			    "plain bytes)",
-			    promises[i].format);
-	return 0;
-}
-
 /* Records are read by themselves: as one tensor they would say nothing. */
 static int
 check_records(const struct job *j, const struct tensor_hints *h, struct err *e)
@@ -286,25 +249,6 @@ check_records(const struct job *j, const struct tensor_hints *h, struct err *e)
 	return err_set(e, SE_EUNSUP,
 	    "is a stream of records, which is not read among other files "
 	    "(-t bytes takes it as plain bytes)");
-}
-
-/*
- * What no format claimed may be a container that has to be undone first. Asked
- * last: some of ours begin like one of those.
- */
-static int
-check_foreign(const struct job *j, const struct tensor_hints *h, struct err *e)
-{
-	static const char *const as_it_is[] = { "raw", "bytes", "chunks" };
-	unsigned char head[FOREIGN_HEAD];
-	size_t n;
-	for (size_t i = 0; h->format && i < 3; i++)
-		if (!strcmp(h->format, as_it_is[i]))
-			return 0;
-	if (h->dtype || h->chunk || !j->set.format || j->set.format->probe ||
-	    src_read_some(j->src, 0, head, sizeof head, &n, NULL))
-		return 0;
-	return foreign_check(head, n, e);
 }
 
 /* Metadata of one file. Entries of a cut file that are whole are kept. */
@@ -325,13 +269,10 @@ job_open(struct job *j, const struct dump_how *how, struct arena *a)
 	}
 	if (!r)
 		r = tensor_open(&j->set, j->src, &hints, &e);
-	int other = j->src ? check_foreign(j, &hints, &e) : 0;
-	if (!r && !other)
-		other = check_promise(j, &hints, &e);
-	if (!r && !other)
-		other = check_records(j, &hints, &e);
-	if (other) {
-		r = other;
+	if (j->src)
+		r = tensor_claim(&j->set, j->src, j->file->name, &hints, r, &e);
+	if (!r && check_records(j, &hints, &e)) {
+		r = SE_EUNSUP;
 		j->set.n = 0;
 	}
 	if (r)

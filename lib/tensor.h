@@ -185,6 +185,14 @@ tensor_is_stream(const struct tensor_set *set)
 int tensor_open(struct tensor_set *set, struct src *src,
     const struct tensor_hints *hints, struct err *e);
 /*
+ * After tensor_open, which said `r` and *e: is this what the file gives itself
+ * out as? If it is the container of another tool (SE_EUNSUP), or plain bytes
+ * under a name that promises a format (SE_EFORMAT), the set becomes empty.
+ * Returns what is wrong with the file after all.
+ */
+int tensor_claim(struct tensor_set *set, struct src *src, struct str name,
+    const struct tensor_hints *hints, int r, struct err *e);
+/*
  * 1: set->t[0..n) are the next entries (those before are gone); 0: there are
  * no more. Of a format that is not a stream all entries are one batch, in
  * place from tensor_open on.
