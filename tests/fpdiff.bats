@@ -1664,3 +1664,106 @@ E
 	run -2 fpdiff --alpha 0.1 a b
 	[[ $output == *"--alpha has no meaning with two runs"* ]]
 }
+
+@test "fpdiff --tensors never says same of damaged gzip" {
+	cp "$root/tests/data/formats/c_f32.npy" a.npy
+	cp a.npy b.npy
+	printf XXXX | dd of=b.npy bs=1 seek=200 conv=notrunc status=none
+	head -c 3000 /dev/urandom >a.bin
+	cp a.bin b.bin
+	local f size
+	for f in a.npy b.npy a.bin; do
+		gzip -nc "$f" >"$f.gz"
+		size=$(stat -c %s "$f.gz")
+		head -c 1000 "$f.gz" >"torn-$f.gz"
+		cp "$f.gz" "junk-$f.gz"
+		printf junk >>"junk-$f.gz"
+		printf '\0\0\0\0' |
+			dd of="$f.gz" bs=1 seek=$((size - 8)) conv=notrunc status=none
+	done
+	run -2 --separate-stderr fpdiff -q --tensors a.npy.gz b.npy.gz
+	[[ $stderr == *"a.npy.gz: "*"incorrect data check"* ]]
+	run -3 --separate-stderr fpdiff --tensors a.bin.gz a.bin.gz
+	[[ $output == *result=unknown*reason=damaged*skipped=2* ]]
+	[[ $stderr == *"a.bin.gz: "*"incorrect data check"* ]]
+	for f in torn junk; do
+		run -3 --separate-stderr fpdiff --tensors $f-a.bin.gz $f-a.bin.gz
+		[[ $output == *result=unknown*reason=damaged*skipped=2* ]]
+		[[ $stderr == *"$f-a.bin.gz: "* ]]
+		run -2 fpdiff --strict --tensors $f-a.bin.gz $f-a.bin.gz
+	done
+}
+
+@test "fpdiff --tensors refuses what its name or first bytes give the lie" {
+	printf 'not at all' >bytes
+	run -0 fpdiff --tensors bytes bytes
+	local name
+	for name in m.npy m.pt m.safetensors.gz m.index.json; do
+		cp bytes "$name"
+		run -2 fpdiff --tensors "$name" "$name"
+		[[ $output == "fpdiff: $name: does not begin like a "* ]]
+	done
+	: >m.npz
+	run -2 fpdiff --tensors m.npz m.npz
+	[[ $output == "fpdiff: m.npz: does not begin like a NumPy archive"* ]]
+	printf '\xfd7zXZ\0....' >m.xz
+	run -2 fpdiff --tensors m.xz m.xz
+	[[ $output == "fpdiff: m.xz: is xz data"* ]]
+}
+
+@test "fpdiff takes no torn index for a file of bytes" {
+	mkdir d
+	safetensors d/m-1.safetensors ''
+	local index='{"metadata":{"total_size":8},"weight_map":{"w":"m-1.safetensors","v":"m-2.safetensors"}}' torn
+	for torn in '' "${index:0:40}" "${index:0:80}"; do
+		printf %s "$torn" >d/model.index.json
+		run -3 --separate-stderr fpdiff d d
+		[[ $output == *reason=damaged* ]]
+		[[ $stderr == *model.index.json* ]]
+		run -2 fpdiff d/model.index.json d/model.index.json
+		run -3 --separate-stderr fpdump d
+	done
+	# That of another format is one file among others.
+	printf %s "${index//.safetensors/.bin}" >d/model.index.json
+	run -0 fpdiff d d
+}
+
+@test "fpdiff --tensors blames the damaged one of two archives" {
+	need python3
+	python3 - <<'P'
+import zipfile
+def npy(n):
+    h = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % n
+    h = h.ljust(117) + "\n"
+    return b"\x93NUMPY\1\0\x76\0" + h.encode() + bytes(4 * n)
+with zipfile.ZipFile("ok.npz", "w") as z:
+    z.writestr("w.npy", npy(1 << 20))
+raw = bytearray(open("ok.npz", "rb").read())
+for at in (14, raw.rindex(b"PK\1\2") + 16):
+    raw[at] ^= 1
+open("bad.npz", "wb").write(raw)
+P
+	local pair
+	for pair in "bad.npz ok.npz" "ok.npz bad.npz"; do
+		# shellcheck disable=SC2086
+		run -2 --separate-stderr fpdiff --tensors $pair
+		[[ $stderr == "fpdiff: bad.npz: "*CRC* ]]
+		[[ $stderr != *ok.npz* ]]
+	done
+	run -2 --separate-stderr fpdiff --tensors bad.npz bad.npz
+	[[ $stderr == *"bad.npz: "*CRC* ]]
+	[[ $stderr != *"ended early"* ]]
+}
+
+@test "fpdiff --tensors refuses options that mean nothing there" {
+	: >f
+	: >m
+	local option
+	for option in "-m m" "--map m" "--steps 1:2" "--step t" --first; do
+		# shellcheck disable=SC2086
+		run -2 fpdiff --tensors $option f f
+		[[ $output == *" has no meaning with --tensors"* ]]
+	done
+	run -2 fpdiff --tensors --across dp f
+	[[ $output == *"--across, "*" and --tensors exclude each other"* ]]
+}

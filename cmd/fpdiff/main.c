@@ -183,6 +183,8 @@ static const struct {
 } only[] = {
 	{ 'm', TWO | COMBINE | RERUNS | LEARN, "--mask" },
 	{ OPT_MAP, TWO | COMBINE | RERUNS | LEARN, "--map" },
+	{ OPT_STEPS, ~TENSORS, "--steps" },
+	{ OPT_STEP, ~TENSORS, "--step" },
 	{ OPT_FIRST, TWO, "--first" },
 	{ OPT_ALPHA, RERUNS, "--alpha" },
 	{ OPT_WINDOW, TWO | RERUNS | LEARN, "--window" },

@@ -63,11 +63,27 @@ refuse_others(const struct file *f)
 		    f->path);
 }
 
+/* Torn gzip is readable up to the tear, but stays torn. */
+static int
+open_set(struct file *f, struct err *e)
+{
+	static const struct tensor_hints hints = { .dirfd = -1 };
+	struct err inside;
+	int torn = src_seekable(f->src, e);
+	if (torn && torn != SE_ETRUNC && torn != SE_EFORMAT)
+		return torn;
+	int r = tensor_open(&f->set, f->src, &hints, &inside);
+	r = tensor_claim(&f->set, f->src, str_c(f->path), &hints, r, &inside);
+	if (torn && r != SE_EUNSUP)
+		return torn;
+	*e = inside;
+	return r;
+}
+
 /* Of a damaged file what can be read is compared. */
 static void
 open_file(struct file *f, const char *operand)
 {
-	static const struct tensor_hints hints = { .dirfd = -1 };
 	struct stat st;
 	struct err e;
 	split_operand(f, operand);
@@ -78,10 +94,7 @@ open_file(struct file *f, const char *operand)
 	if (src_open(&f->src, f->path, cli_tmpdir(), 0, &e))
 		cli_die_err(f->path, &e);
 	refuse_others(f);
-	int r = src_seekable(f->src, &e);
-	/* Torn gzip is readable up to the tear. */
-	if (!r || r == SE_ETRUNC || r == SE_EFORMAT)
-		r = tensor_open(&f->set, f->src, &hints, &e);
+	int r = open_set(f, &e);
 	if (r && !f->set.n)
 		cli_die_err(f->path, &e);
 	if (r)
@@ -109,6 +122,7 @@ struct pump {
 	const unsigned char *p;
 	size_t len;
 	bool ended, stop;
+	bool left; /* not read to the end: no fault of this file */
 	int result;
 	struct err e;
 };
@@ -123,7 +137,7 @@ offer(void *user, const void *p, size_t len, struct err *e)
 	pthread_cond_broadcast(&pump->turn);
 	while (pump->len && !pump->stop)
 		pthread_cond_wait(&pump->turn, &pump->lock);
-	bool stop = pump->len > 0;
+	bool stop = pump->left = pump->len > 0;
 	pthread_mutex_unlock(&pump->lock);
 	return stop ? err_set(e, SE_EIO, "the other tensor ended early") : 0;
 }
@@ -146,6 +160,7 @@ pump_main(void *arg)
 
 struct both {
 	struct pump pump;
+	bool left; /* as in pump */
 	struct profile *profile;
 };
 
@@ -162,6 +177,7 @@ take(void *user, const void *data, size_t len, struct err *e)
 		while (!pump->len && !pump->ended)
 			pthread_cond_wait(&pump->turn, &pump->lock);
 		if (!pump->len) {
+			both->left = true;
 			r = err_set(e, SE_ETRUNC, "the other tensor is short");
 			break;
 		}
@@ -201,10 +217,11 @@ read_both(struct file *fa, struct tensor *a, struct file *fb, struct tensor *b,
 	pthread_cond_destroy(&pump->turn);
 	pthread_mutex_destroy(&pump->lock);
 	free(buf);
-	if (pump->result)
-		cli_warn_err(fb->path, &pump->e);
-	else if (r)
+	/* A file that was left because of the other is not to blame. */
+	if (r && (!both.left || !pump->result))
 		cli_warn_err(fa->path, &e);
+	if (pump->result && (!pump->left || !r))
+		cli_warn_err(fb->path, &pump->e);
 	return !r && !pump->result;
 }
 
