@@ -250,7 +250,9 @@ int tensor_blocks_ahead(struct tensor *t, struct tensor_ahead *w, void *buf,
  * Is this the beginning of a table that says so itself: CSV, TSV or JSON Lines
  * whose first line names a column `step`? TENSOR_NO_STEP: it looks like a
  * table, but has none. The first names are appended to `columns`, for a
- * message. A first line longer than `len` is no table.
+ * message. `len` is TENSOR_LOOK unless the text is shorter: of a longer first
+ * line of cells the beginning decides. A line that is no object is a bad line
+ * of JSON Lines if objects follow.
  */
 #define TENSOR_LOOK (32u << 10)
 enum tensor_look {

@@ -455,6 +455,15 @@ tensor_table_sniff(const unsigned char *head, size_t len)
 								    : "csv";
 }
 
+static bool
+is_text(struct str s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if ((unsigned char)s.p[i] < ' ' && s.p[i] != '\t')
+			return false;
+	return true;
+}
+
 /* A whole line of text off the front of *rest. */
 static bool
 text_line(struct str *rest, struct str *line)
@@ -463,13 +472,12 @@ text_line(struct str *rest, struct str *line)
 		return false;
 	if (str_ends(*line, "\r"))
 		line->len--;
-	for (size_t i = 0; i < line->len; i++)
-		if ((unsigned char)line->p[i] < ' ' && line->p[i] != '\t')
-			return false;
-	return line->len;
+	return line->len && is_text(*line);
 }
 
-/* What a look at the first two lines finds. */
+enum { OBJECTS_SEEN = 8 }; /* lines that may be bad before a good one */
+
+/* What a look at the first lines finds. */
 struct look {
 	size_t n; /* columns */
 	bool step, numbers;
@@ -536,6 +544,29 @@ look_at_lines(struct str first, struct str second, struct buf *columns)
 					      : TENSOR_NO_TABLE;
 }
 
+/*
+ * Lines that are objects, as the reader sees them: one that is none is a bad
+ * line of a table, not the end of it. A document in one line is no table.
+ */
+static enum tensor_look
+look_at_objects(struct str rest, struct buf *columns)
+{
+	size_t n = 0;
+	struct str line;
+	for (unsigned k = 0; k < OBJECTS_SEEN && text_line(&rest, &line); k++) {
+		struct look l = { .columns = n ? NULL : columns };
+		if (!look_at_object(line, &l)) {
+			if (columns && !n)
+				columns->len = 0;
+			continue;
+		}
+		if (l.step)
+			return TENSOR_SERIES;
+		n += l.n > 0;
+	}
+	return n > 1 ? TENSOR_NO_STEP : TENSOR_NO_TABLE;
+}
+
 enum tensor_look
 tensor_look(const char *text, size_t len, struct buf *columns)
 {
@@ -544,20 +575,21 @@ tensor_look(const char *text, size_t len, struct buf *columns)
 		rest.p += 3;
 		rest.len -= 3;
 	}
+	while (rest.len && (*rest.p == '\n' || *rest.p == '\r')) {
+		rest.p++;
+		rest.len--;
+	}
+	if (str_starts(rest, "{"))
+		return look_at_objects(rest, columns);
+	/* A header longer than what is seen of it is still one. */
+	bool cut = len >= TENSOR_LOOK && !memchr(rest.p, '\n', rest.len);
+	if (cut && is_text(rest))
+		return look_at_lines(rest, STR_NULL, columns);
 	if (!text_line(&rest, &first))
 		return TENSOR_NO_TABLE;
 	if (!text_line(&rest, &second))
 		second = STR_NULL;
-	if (first.p[0] != '{')
-		return look_at_lines(first, second, columns);
-	struct look l = { .columns = columns }, other = { 0 };
-	if (!look_at_object(first, &l))
-		return TENSOR_NO_TABLE;
-	if (l.step)
-		return TENSOR_SERIES;
-	/* A document in one line is no table. */
-	return l.n && look_at_object(second, &other) ? TENSOR_NO_STEP
-						     : TENSOR_NO_TABLE;
+	return look_at_lines(first, second, columns);
 }
 
 const struct tensor_format tensor_csv = {

@@ -1155,3 +1155,27 @@ one() {
 	fpdump x | sed /^end/d >cut.fp
 	run -0 fpdump --partial cut.fp
 }
+
+@test "fpdump takes a table for one whatever its first line lacks" {
+	printf '{"step":1,"a":1\n{"step":2,"a":3}\n' >torn.jsonl
+	run -3 --separate-stderr fpdump torn.jsonl
+	[[ $output == *$'name=a\tvtype=num\tvalue=3\tstep=2'* ]]
+	[[ $stderr == *'torn.jsonl: line 1: '* ]]
+	printf '\n{"step":1,"a":1}\n' >blank.jsonl
+	run -0 fpdump blank.jsonl
+	[[ $output == *$'name=a\tvtype=num\tvalue=1\tstep=1'* ]]
+	# A first line of 48 KB.
+	{
+		printf step
+		printf ',layer%d' {1..5000}
+		printf '\n1'
+		printf ',%d' {1..5000}
+		echo
+	} >wide.csv
+	run -0 fpdump wide.csv
+	[[ $output == *$'name=layer5000\tvtype=num\tvalue=5000\tstep=1'* ]]
+	# A document is none.
+	printf '{"step": 1,\n "a": 2\n}\n' >one.json
+	run -0 fpdump one.json
+	[[ $output == *dtype=bytes* || $output == *dtype=u8* ]]
+}
