@@ -552,6 +552,7 @@ npy() {
 	done
 }
 
+# bats test_tags=slow
 @test "fpdiff --tensors tells permuted rows from zeros and from other changes" {
 	npy 3,2 1 2 3 4 5 6 >a.npy
 	npy 3,2 3 4 1 2 5 6 >b.npy
@@ -881,6 +882,7 @@ plain() {
 	[[ $output == *reason=unmatched-partial* ]]
 }
 
+# bats test_tags=slow
 @test "fpdiff never says first or different of sorted streams without seq" {
 	plain | seal order=exec >a
 	plain 999 | seal order=exec >b
@@ -1000,6 +1002,7 @@ E
 	sed -n 4p rows | grep -q '^#    3 \.\{25\}Fx*$'
 }
 
+# bats test_tags=slow
 @test "fpdiff --plot marks every fate of a record" {
 	row() { # RANK OPTION...: its row, and the status
 		local rank=$1
@@ -1348,6 +1351,7 @@ ended() {
 
 # ---- what happens to streams ----------------------------------------------
 
+# bats test_tags=slow
 @test "fpdiff reads what a recorder wrote before kill -9, and calls it incomplete" {
 	recorder all 20000
 	run -0 fpdiff -q all all
@@ -1416,6 +1420,7 @@ ended() {
 	run -1 --separate-stderr fpdiff b restarted
 }
 
+# bats test_tags=slow
 @test "fpdiff says where a stream changed its dtype, shape or hash midway" {
 	run_lines "" | seal order=exec >a
 	for change in s/dtype=f32/dtype=bf16/ s/shape=2,3/shape=3,2/ \
@@ -1467,6 +1472,7 @@ ended() {
 	[[ $output == *'0 in A alone, 1 in B alone'* ]]
 }
 
+# bats test_tags=slow
 @test "fpdiff names file, line and reason of a mask or map it cannot use" {
 	run_lines "" | seal order=exec >a
 	# OPTION LINE REASON: the line is the third of the file.

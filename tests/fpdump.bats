@@ -73,6 +73,7 @@ digest() {
 	[ "$(field hash <<<"$output")" = "$hash" ]
 }
 
+# bats test_tags=slow
 @test "fpdump sorts by name and prints the same bytes for any number of threads" {
 	mkdir -p d/sub
 	two >two.safetensors
@@ -329,6 +330,7 @@ digest() {
 	[ "$(field occ <<<"$output")" = $'1\n1' ]
 }
 
+# bats test_tags=slow
 @test "fpdump gives a whole stream again when it selects from one" {
 	{
 		for step in 1 2 3 4; do
@@ -375,6 +377,7 @@ digest() {
 	[[ $output != *$'\nend'* ]]
 }
 
+# bats test_tags=slow
 @test "fpdump puts labels into every record" {
 	two >m.safetensors
 	run -0 fpdump -l rank=3 -l node=n1 m.safetensors
@@ -390,6 +393,7 @@ digest() {
 	run -2 fpdump -l a=1 -l a=2 m.safetensors
 }
 
+# bats test_tags=slow
 @test "fpdump leaves padding out and counts it" {
 	two >m.safetensors
 	printf ad | safetensors '{"a":{"dtype":"U8","shape":[2,1],"data_offsets":[0,2]}}' >cut.safetensors
@@ -407,6 +411,7 @@ digest() {
 	[[ $stderr == *"--slice nobody"*"no tensor"* ]]
 }
 
+# bats test_tags=slow
 @test "fpdump adds up the shardsum of shards to that of the whole" {
 	need xxhsum
 	# One unit: XXH3-128(le64 0, le64 length, XXH3-128(unit)).
@@ -436,6 +441,7 @@ digest() {
 	[ "$sum" = "$(echo "ibase=16;${sums[2]^^}" | bc)" ]
 }
 
+# bats test_tags=slow
 @test "fpdump tells rows in another order from other rows" {
 	printf abcdef | npy '|u1' '3, 2' >a.npy
 	printf efabcd | npy '|u1' '3, 2' >b.npy
@@ -492,6 +498,7 @@ digest() {
 	[ "$(field value <<<"$output")" = 0.25 ]
 }
 
+# bats test_tags=slow
 @test "fpdump prints sums that xxhsum checks" {
 	need xxhsum
 	mkdir d
@@ -863,6 +870,7 @@ tables() {
 	[[ $stderr == 'fpdump: /bin/sh: expected records of fpdump' ]]
 }
 
+# bats test_tags=slow
 @test "fpdump refuses containers of others and names the command that converts them" {
 	tables
 	local n=0
@@ -953,6 +961,7 @@ tables() {
 	[[ $stderr == *'4 scalar records are not in this table: --type scalar'* ]]
 }
 
+# bats test_tags=slow
 @test "fpdump says that there is nothing to read, and what it cannot do with records" {
 	mkdir empty
 	run -2 --separate-stderr fpdump empty

@@ -153,6 +153,7 @@ finding() {
 	[[ $(tail -n 1 out) == *status=2 ]]
 }
 
+# bats test_tags=slow
 @test "rcacompose excuses what nobody looked at up to innocent-coverage" {
 	echo 'innocent-coverage 0.6' >>stack
 	{ incident; rest 'probe:a>b' 'counter:a>b'; h retrans flow:x; } |
@@ -173,6 +174,7 @@ finding() {
 	  f retrans flow:x; } | verdict 1 culprit link:b--c
 }
 
+# bats test_tags=slow
 @test "rcacompose joins a link and its directions" {
 	# Evidence of the cable counts for the direction on the path.
 	{ incident; f probe link:b--c; h counter 'link:b>c'
@@ -215,6 +217,7 @@ finding() {
 	! grep -q entity=host: out
 }
 
+# bats test_tags=slow
 @test "rcacompose says when the past is judged by the clock of today" {
 	sed -i 's/ttl=1h/ttl=15m/' stack
 	OPTS=(--now 1000000)
@@ -290,6 +293,7 @@ finding() {
 	[[ $(finding 'link:c>d') == *"probe=U:stale"* ]]
 }
 
+# bats test_tags=slow
 @test "rcacompose takes nobody's word for health that is still to come" {
 	{ incident; rest 'probe:c>d'; h retrans flow:x
 	  rec evidence time=900 'entity=link:c>d' agent=probe status=healthy \
@@ -421,6 +425,7 @@ finding() {
 	[[ $(cat err) == *"attach closes a circle"* ]]
 }
 
+# bats test_tags=slow
 @test "rcacompose survives evidence about very many entities" {
 	{ incident; f probe 'link:b>c'; rest 'probe:b>c'; f retrans flow:x
 	  awk 'BEGIN { for (i = 0; i < 200000; i++)
@@ -535,6 +540,7 @@ broken() {
 	}
 }
 
+# bats test_tags=slow
 @test "rcacompose names file and line of every mistake in a stack" {
 	incident >case
 	broken 1 '' 'expected "stack 1"' || broken 0 '' 'expected "stack 1"'
@@ -678,6 +684,7 @@ agent() {
 	! pgrep -f "$PWD/hang" >/dev/null
 }
 
+# bats test_tags=slow
 @test "rcacompose takes no silence for health beside what it could not read" {
 	# It lives, and says nothing about anybody: health, but for the last.
 	agent quiet <<-'END'
@@ -715,6 +722,7 @@ agent() {
 	done
 }
 
+# bats test_tags=slow
 @test "rcacompose survives agents that print bytes, signal themselves, or look around" {
 	agent bytes <<-'END'
 		head -c 100000 /dev/urandom
@@ -795,6 +803,7 @@ agent() {
 	[[ -e asked ]]
 }
 
+# bats test_tags=slow
 @test "rcacompose asks its programs at the same time, or as many as -j says" {
 	# Each waits for the other: alone, neither ever answers.
 	for a in one two; do
