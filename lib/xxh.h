@@ -1,5 +1,4 @@
-/* The one place that includes xxhash: inline, for the target of the includer.
- */
+/* The one place that includes xxhash: inline, for the includer's target. */
 #ifndef XXH_H
 #define XXH_H
 
