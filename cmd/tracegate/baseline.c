@@ -251,8 +251,7 @@ verb_baseline(int argc, char **argv)
 			cli_common(&s.common, id, &o, usage, summary);
 	}
 	cli_common_done(&s.common, "base");
-	if (!sync_preset(preset, &s.sync, &s.nsync))
-		cli_usage("option --preset: unknown name in \"%s\"", preset);
+	sync_preset(preset, &s.sync, &s.nsync);
 	static char in[] = "-";
 	if (!n) {
 		cli_need_input();

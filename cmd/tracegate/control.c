@@ -323,8 +323,7 @@ parse(struct control *c, int argc, char **argv)
 	}
 	cli_common_done(&s->common, "control");
 	check_options(c);
-	if (!sync_preset(preset, &s->sync, &s->nsync))
-		cli_usage("option --preset: unknown name in \"%s\"", preset);
+	sync_preset(preset, &s->sync, &s->nsync);
 	/* Every opening is a reason; the tracer itself is the limit. */
 	s->rules = (struct window_rules){ 0 };
 	s->audit_ppm = 0;

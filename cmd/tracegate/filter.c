@@ -246,8 +246,7 @@ parse(struct gate_settings *s, int argc, char **argv)
 	}
 	cli_common_done(&s->common, "window");
 	/* After --sync and --step: what the user says comes first. */
-	if (!sync_preset(preset, &s->sync, &s->nsync))
-		cli_usage("option --preset: unknown name in \"%s\"", preset);
+	sync_preset(preset, &s->sync, &s->nsync);
 	if (!s->input) {
 		cli_need_input();
 		s->input = "-";

@@ -91,7 +91,7 @@ sync_add(struct sync_rule **rule, size_t *n, struct sync_rule r)
 	(*rule)[(*n)++] = r;
 }
 
-bool
+void
 sync_preset(const char *names, struct sync_rule **rule, size_t *n)
 {
 	struct str rest = str_c(names), word;
@@ -102,9 +102,9 @@ sync_preset(const char *names, struct sync_rule **rule, size_t *n)
 			if (all || str_is(word, presets[i].name))
 				sync_add(rule, n, presets[i].rule);
 		if (*n == before)
-			return false;
+			cli_usage(
+			    "option --preset: unknown name in \"%s\"", names);
 	}
-	return true;
 }
 
 /* ---- the table ---------------------------------------------------------- */

@@ -91,9 +91,9 @@ struct str key_cat(const struct key *k);
 size_t key_fold(char *to, struct str name);
 
 /*
- * The rules of a preset (comma separated names) appended to *rule; false for
- * an unknown name. `*rule` is malloced.
+ * The rules of --preset (comma separated names) appended to *rule, which is
+ * malloced. A usage error for an unknown name.
  */
-bool sync_preset(const char *names, struct sync_rule **rule, size_t *n);
+void sync_preset(const char *names, struct sync_rule **rule, size_t *n);
 void sync_add(struct sync_rule **rule, size_t *n, struct sync_rule r);
 #endif

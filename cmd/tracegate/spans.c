@@ -151,18 +151,29 @@ jaeger_span(
 	    parent);
 }
 
+/* At the first call: reads the document and enters its list `key`. */
+static int
+begin(struct reader *r, const char *key, struct err *e)
+{
+	struct spans *s = r->state;
+	struct str doc;
+	if (s->ready)
+		return 0;
+	int n = document(r, &doc, e);
+	if (n)
+		return n;
+	s->ready = true;
+	descend(s, doc, key);
+	return 0;
+}
+
 static int
 jaeger_next(struct reader *r, struct event *ev, struct err *e)
 {
 	struct spans *s = r->state;
-	if (!s->ready) {
-		struct str doc;
-		int n = document(r, &doc, e);
-		if (n)
-			return n;
-		s->ready = true;
-		descend(s, doc, "data");
-	}
+	int n = begin(r, "data", e);
+	if (n)
+		return n;
 	while (advance(s)) {
 		struct level *l = &s->level[s->depth - 1];
 		if (s->depth == 1) {
@@ -234,14 +245,9 @@ static int
 otlp_next(struct reader *r, struct event *ev, struct err *e)
 {
 	struct spans *s = r->state;
-	if (!s->ready) {
-		struct str doc;
-		int n = document(r, &doc, e);
-		if (n)
-			return n;
-		s->ready = true;
-		descend(s, doc, "resourceSpans");
-	}
+	int n = begin(r, "resourceSpans", e);
+	if (n)
+		return n;
 	while (advance(s)) {
 		struct level *l = &s->level[s->depth - 1];
 		if (s->depth == 1) {
