@@ -185,6 +185,12 @@ static const struct schema_key blame_keys[] = {
 	REQ("dur", KEY_TIME), F("share"), I("n"), T("note"), END,
 };
 
+/* The graph behind a longest path. */
+static const struct schema_key graph_keys[] = {
+	I("rank"), TM("from"), TM("until"), REQ("nodes", KEY_INT),
+	REQ("edges", KEY_INT), I("critical"), TM("dur"), T("reason"), END,
+};
+
 static const struct schema_key clock_keys[] = {
 	REQ("rank", KEY_INT), TM("offset"), TM("uncertainty"), I("n"),
 	T("reason"), END,
@@ -292,6 +298,7 @@ const struct schema_type schema_types[] = {
 	{ "window", window_keys },
 	{ "open", open_keys },
 	{ "blame", blame_keys },
+	{ "graph", graph_keys },
 	{ "clock", clock_keys },
 	{ "shift", shift_keys },
 	{ "base", base_keys },

@@ -238,6 +238,118 @@ steps() {
 	[ "$status" = 1 ] || [ "$(field reason <<<"$output")" = truncated ]
 }
 
+# key=value of the graph record.
+graph_of() {
+	tracegate path --longest "$@" | tr '\t' '\n' |
+		sed -n '/^graph$/,/^[a-z]*$/s/^\(nodes\|edges\|critical\|dur\)=//p' |
+		paste -sd ' '
+}
+
+@test "tracegate path --longest finds what HTA finds" {
+	need_data traces/hta_simple_add.json.gz
+	step='ProfilerStep*'
+	run -0 graph_of --inside='*measure|forward]' --nth=1 \
+		"$traces/hta_simple_add.json.gz"
+	[ "$output" = "414 415 315 0.241724" ]
+	run -0 graph_of --inside="$step" --nth=0 \
+		"$traces/hta_cuda_event_sync.json.gz"
+	[ "$output" = "54 57 40 0.002411" ]
+	run -0 graph_of "$traces/hta_cuda_event_sync_multi_stream.json.gz"
+	[ "$output" = "78 82 59 0.001178" ]
+	run -0 graph_of --inside="$step" --nth=1 \
+		"$traces/hta_ns_resolution.json.gz"
+	[ "$output" = "11228 11225 2438 0.095735" ]
+	run -0 graph_of --inside="$step" --nth=1 "$traces/hta_nccl_data.json.gz"
+	[ "$output" = "15600 15598 13056 0.18891" ]
+	run -0 graph_of "$traces/dlrm8/worker0.pt.trace.json.gz"
+	[ "$output" = "4002 3999 1964 0.005092" ]
+	run -0 graph_of "$traces/dlrm8/worker7.pt.trace.json.gz"
+	[ "$output" = "4004 4002 1453 0.004549" ]
+}
+
+@test "tracegate path --longest blames whom HTA blames" {
+	need_data traces/hta_simple_add.json.gz
+	run -0 tracegate path --longest -v --inside='*measure|forward]' \
+		--nth=1 "$traces/hta_simple_add.json.gz"
+	dur=$'\tdur='
+	[[ $output == *"name=cudaMalloc${dur}0.235418"* ]]
+	[[ $output == *"name=aten::empty_like${dur}0.000971"* ]]
+	[[ $output == *"name=aten::cudnn_convolution${dur}0.000709"* ]]
+	[[ $output == *"name=cudaLaunchKernel${dur}0.000562"* ]]
+	[[ $output == *class=launch*"${dur}0.000017"*class=gap* ]]
+	# 99.8 % of its path is CPU, says HTA; most of the step is not on it.
+	run -3 tracegate path --longest "$traces/dlrm8/worker0.pt.trace.json.gz"
+	[ "$(field reason <<<"$output")" = no-sync-events ]
+}
+
+# slice CAT NAME LANE TS DUR ARGS: one event of a hand-made profile.
+slice() {
+	printf '{"ph":"X","cat":"%s","name":"%s","pid":%s,"tid":%s,' \
+		"$1" "$2" "${3%.*}" "${3#*.}"
+	printf '"ts":%s,"dur":%s,"args":{%s}},\n' "$4" "$5" "$6"
+}
+
+# launch CORR TS: of a kernel.
+launch() {
+	slice cuda_runtime cudaLaunchKernel 9.9 "$2" 1 "\"correlation\":$1"
+}
+
+# kernel CORR STREAM TS DUR
+kernel() {
+	slice kernel k$1 "0.$2" "$3" "$4" "\"correlation\":$1,\"stream\":$2"
+}
+
+@test "tracegate path --longest goes through a kernel and its release" {
+	{
+		echo '['
+		slice cpu_op A 9.9 0 100
+		launch 1 10
+		slice cuda_runtime cudaStreamSynchronize 9.9 25 65 '"correlation":2'
+		kernel 1 7 30 50
+		slice cuda_sync 'Stream Sync' 0.7 26 64 \
+			'"correlation":2,"stream":7,"wait_on_stream":7'
+		echo '{}]'
+	} >t.json
+	# 10 to the launch, 20 to the kernel, its 50, 10 after the wait.
+	run -0 graph_of t.json
+	[ "$output" = "8 8 6 0.00009" ]
+	run -0 tracegate path --longest t.json
+	[[ $output == *$'class=slice\tproc=0\tthread=7\tname=k1\tdur=0.00005'* ]]
+	[[ $output == *$'class=launch\tdur=0.00002'* ]]
+	[[ $output != *name=cudaStreamSynchronize* ]]
+	# Without the record of the wait the kernel is on no path.
+	grep -v cuda_sync t.json >cut.json
+	run -3 tracegate path --longest cut.json
+	[ "$(field reason <<<"$output")" = no-sync-events ]
+}
+
+@test "tracegate path --longest refuses what waits for itself" {
+	wait='"wait_on_cuda_event_record_corr_id"'
+	{
+		echo '['
+		launch 1 1
+		slice cuda_runtime cudaEventRecord 9.9 2 1 '"correlation":2'
+		slice cuda_runtime cudaStreamWaitEvent 9.9 3 1 '"correlation":3'
+		launch 4 4
+		launch 5 5
+		slice cuda_runtime cudaEventRecord 9.9 6 1 '"correlation":6'
+		slice cuda_runtime cudaStreamWaitEvent 9.9 7 1 '"correlation":7'
+		launch 8 8
+		slice cuda_sync 'Stream Wait Event' 0.8 3 1 \
+			'"correlation":3,"stream":8,"wait_on_stream":7,'"$wait:2"
+		slice cuda_sync 'Stream Wait Event' 0.7 7 1 \
+			'"correlation":7,"stream":7,"wait_on_stream":8,'"$wait:6"
+		kernel 8 7 10 10
+		kernel 1 7 30 10
+		kernel 4 8 50 10
+		kernel 5 8 70 10
+		echo '{}]'
+	} >t.json
+	run -3 tracegate path --longest t.json
+	[ "$(field reason <<<"$output")" = cycle ]
+	[[ $output == *graph*reason=cycle* ]]
+}
+
 @test "tracegate control turns a tracer on at an anomaly and off again" {
 	cat >tracer <<-'END'
 		#!/bin/sh

@@ -73,6 +73,13 @@ blocks_of(struct str name)
 	return BLOCKS_NOT;
 }
 
+/* libkineto's name, and the one before 2022. */
+static bool
+is_op(struct str cat)
+{
+	return str_is(cat, "cpu_op") || str_is(cat, "Operator");
+}
+
 static int64_t
 int_arg(const struct event *ev, const char *key, int64_t otherwise)
 {
@@ -127,10 +134,15 @@ describe(struct model *m, struct slice *s, const struct event *ev)
 		s->corr = int_arg(ev, "correlation", 0);
 	if (s->kind == SLICE_CALL)
 		s->blocks = blocks_of(ev->name);
+	s->op = s->kind == SLICE_CPU && (!ev->cat.len || is_op(ev->cat));
+	s->annotation = str_is(ev->cat, "user_annotation");
+	s->stream = s->waiter = -1;
+	if (s->kind == SLICE_DEVICE)
+		s->stream = int_arg(ev, "stream", -1);
 	if (s->kind == SLICE_SYNC) {
 		m->sync_records = true;
-		s->stream =
-		    int_arg(ev, "wait_on_stream", int_arg(ev, "stream", -1));
+		s->waiter = int_arg(ev, "stream", -1);
+		s->stream = int_arg(ev, "wait_on_stream", s->waiter);
 		s->record_corr =
 		    int_arg(ev, "wait_on_cuda_event_record_corr_id", -1);
 	}

@@ -42,11 +42,13 @@ struct slice {
 	uint32_t nth;        /* place in the file */
 	int32_t parent;      /* the slice around it on its lane, or -1 */
 	int64_t corr;        /* correlation, or 0 */
-	int64_t stream;      /* SYNC: what was waited for, -1: not known */
+	int64_t stream;      /* DEVICE; SYNC: what was waited for; or -1 */
+	int64_t waiter;      /* SYNC: the stream that waited, or -1 */
 	int64_t record_corr; /* SYNC of an event: its cudaEventRecord */
 	uint64_t relation;   /* WAIT, WAKE: same object, same number */
 	uint8_t kind, blocks;
-	bool note;
+	bool op;         /* CPU: an operator, not a frame or the like */
+	bool annotation; /* NOTE: of a program, on a thread */
 };
 
 /* A run of slices of one lane, in order of time. */

@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "blame.h"
 #include "cli.h"
 #include "glob.h"
+#include "graph.h"
 #include "model.h"
 #include "num.h"
 #include "ranks.h"
@@ -22,6 +24,7 @@ enum {
 	OPT_P_NTH,
 	OPT_P_LATE,
 	OPT_P_COVERAGE,
+	OPT_P_LONGEST,
 	BLAME_SHOWN = 8,
 	FINDINGS_SHOWN = 12,
 };
@@ -32,6 +35,7 @@ static const struct opt table[] = {
 	{ OPT_P_INSIDE, "inside", "GLOB", "only within a slice of that name" },
 	{ OPT_P_NTH, "nth", "N", "which of them, from 0 (the longest)" },
 	{ OPT_P_LATE, "late", "TIME", "a rank is late beyond this (1ms)" },
+	{ OPT_P_LONGEST, "longest", NULL, "the longest path, as HTA defines it" },
 	{ OPT_P_COVERAGE, "coverage", "PERCENT", "below it, unknown (80)" },
 	OPT_JUDGE,
 	OPT_COMMON,
@@ -56,6 +60,7 @@ struct settings {
 	int64_t nth; /* -1: the longest */
 	int64_t late;
 	uint64_t coverage;
+	bool longest;
 };
 
 /* ---- the interval ------------------------------------------------------- */
@@ -86,96 +91,17 @@ interval(const struct settings *s, const struct model *m, int64_t *from,
 
 /* ---- blame ----------------------------------------------------------- */
 
-struct blame {
-	uint32_t lane, name;
-	int64_t dur;
-	uint64_t n;
-	bool between; /* no slice: time that the trace does not explain */
-};
-
-static int
-by_place(const void *a, const void *b)
-{
-	const struct blame *x = a, *y = b;
-	if (x->between != y->between)
-		return x->between ? 1 : -1;
-	if (x->lane != y->lane)
-		return x->lane < y->lane ? -1 : 1;
-	return x->name < y->name ? -1 : x->name > y->name;
-}
-
-static int
-by_share(const void *a, const void *b)
-{
-	const struct blame *x = a, *y = b;
-	if (x->dur != y->dur)
-		return x->dur > y->dur ? -1 : 1;
-	return by_place(a, b);
-}
-
 static struct blame *
 add_up(const struct walk *w, const struct model *m, uint32_t *n)
 {
 	struct blame *b = cli_alloc(w->n, sizeof *b);
 	for (uint32_t i = 0; i < w->n; i++) {
 		const struct step *st = &w->step[i];
-		bool none = st->slice < 0;
-		b[i] = (struct blame){ .between = none,
-			.lane = none ? 0 : m->slice[st->slice].lane,
-			.name = none ? 0 : m->slice[st->slice].name,
-			.dur = st->until - st->from,
-			.n = 1 };
+		b[i] = blame_of(m, st->slice, st->until - st->from);
+		b[i].class = st->slice < 0 ? "between" : "slice";
 	}
-	*n = 0;
-	if (!w->n)
-		return b;
-	sort_array(b, w->n, sizeof *b, by_place);
-	for (uint32_t i = 1; i < w->n; i++) {
-		if (by_place(&b[*n], &b[i])) {
-			b[++*n] = b[i];
-			continue;
-		}
-		b[*n].dur += b[i].dur;
-		b[*n].n++;
-	}
-	++*n;
-	sort_array(b, *n, sizeof *b, by_share);
+	*n = blame_add_up(b, w->n);
 	return b;
-}
-
-static void
-put_json(struct rec_out *o, const char *key, struct str content)
-{
-	struct buf b = { 0 };
-	scan_plain(&b, content);
-	rec_str(o, key, buf_view(&b));
-	buf_free(&b);
-}
-
-static void
-put_rank(struct rec_out *o, const char *key, const struct model *m)
-{
-	rec_fmt(
-	    o, key, "%s%" PRId64, strcmp(key, "rank") ? "rank:" : "", m->rank);
-}
-
-static void
-put_blame(struct rec_out *o, const struct model *m, const struct blame *b,
-    int64_t wall)
-{
-	rec_begin(o, "blame");
-	rec_put(o, "class", b->between ? "between" : "slice");
-	if (m->rank >= 0)
-		put_rank(o, "rank", m);
-	if (!b->between) {
-		put_json(o, "proc", m->lanes.lane[b->lane].pid);
-		put_json(o, "thread", m->lanes.lane[b->lane].tid);
-		put_json(o, "name", m->name[b->name]);
-	}
-	rec_time(o, "dur", b->dur);
-	rec_fmt(o, "share", "%.4f", (double)b->dur / (double)wall);
-	rec_u64(o, "n", b->n);
-	rec_end(o);
 }
 
 static void
@@ -189,9 +115,9 @@ put_stop(struct rec_out *o, const struct model *m, const struct walk *w)
 	rec_begin(o, "blame");
 	rec_put(o, "class", "unknown");
 	if (m->rank >= 0)
-		put_rank(o, "rank", m);
+		rec_i64(o, "rank", m->rank);
 	if (w->stop_slice >= 0)
-		put_json(o, "name", m->name[m->slice[w->stop_slice].name]);
+		blame_text(o, "name", m->name[m->slice[w->stop_slice].name]);
 	rec_time(o, "dur", wall - seen);
 	rec_fmt(o, "share", "%.4f", (double)(wall - seen) / (double)wall);
 	rec_u64(o, "n", 1);
@@ -206,33 +132,140 @@ struct outcome {
 	double coverage; /* the lowest of all traces */
 	const char *reason;
 	uint32_t walked;
+	bool blind; /* waits are missing from a longest path */
 };
 
 static void
+put_blames(const struct settings *s, struct rec_out *o, const struct model *m,
+    const struct blame *b, uint32_t n, int64_t wall)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (i < BLAME_SHOWN || s->common.verbose)
+			blame_put(o, m, &b[i], wall);
+}
+
+static void
+count_walked(struct outcome *out, double coverage, const char *reason)
+{
+	if (!out->walked || coverage < out->coverage) {
+		out->coverage = coverage;
+		out->reason = reason;
+	}
+	out->walked++;
+}
+
+static void
+walk_back(const struct settings *s, struct rec_out *o, const struct model *m,
+    int64_t from, int64_t until, struct outcome *out)
+{
+	struct walk w;
+	uint32_t n;
+	walk_run(&w, m, from, until);
+	struct blame *b = add_up(&w, m, &n);
+	put_blames(s, o, m, b, n, until - from);
+	put_stop(o, m, &w);
+	count_walked(out, (double)w.covered / (double)(until - from),
+	    w.stop ? walk_reason[w.stop] : NULL);
+	free(b);
+	walk_free(&w);
+}
+
+/* ---- the longest path --------------------------------------------------- */
+
+static int64_t
+in_ns(int64_t us)
+{
+	int64_t ns;
+	if (__builtin_mul_overflow(us, 1000, &ns))
+		return us < 0 ? INT64_MIN : INT64_MAX;
+	return ns;
+}
+
+static int64_t
+since_base(const struct graph *g, int64_t us)
+{
+	int64_t ns;
+	return __builtin_add_overflow(in_ns(us), g->m->info.base_ns, &ns)
+		   ? in_ns(us)
+		   : ns;
+}
+
+static void
+put_graph(struct rec_out *o, const struct graph *g, const struct longest *l)
+{
+	rec_begin(o, "graph");
+	if (g->m->rank >= 0)
+		rec_i64(o, "rank", g->m->rank);
+	rec_time(o, "from", since_base(g, g->from));
+	rec_time(o, "until", since_base(g, g->last));
+	rec_u64(o, "nodes", l->linked);
+	rec_u64(o, "edges", g->nedges);
+	if (!l->circle) {
+		rec_u64(o, "critical", l->n ? l->n + UINT64_C(1) : 0);
+		rec_time(o, "dur", in_ns(l->us));
+	} else {
+		rec_put(o, "reason", REASON_CYCLE);
+	}
+	rec_end(o);
+}
+
+static void
+put_longest(const struct settings *s, struct rec_out *o, const struct graph *g,
+    const struct longest *l)
+{
+	struct blame *b = cli_alloc(l->n, sizeof *b);
+	for (uint32_t i = 0; i < l->n; i++) {
+		const struct edge *d = &g->edge[l->edge[i]];
+		b[i] = blame_of(g->m, d->slice, in_ns(d->us));
+		b[i].class = edge_name[d->kind];
+	}
+	put_blames(
+	    s, o, g->m, b, blame_add_up(b, l->n), (g->last - g->from) * 1000);
+	free(b);
+}
+
+/* Coverage is of all there is, not of the interval: kernels outlive it. */
+static bool
+longest_path(const struct settings *s, struct rec_out *o, const struct model *m,
+    int64_t from, int64_t until, struct outcome *out)
+{
+	struct graph g;
+	struct longest l;
+	struct err e = { 0 };
+	if (graph_make(&g, m, from, until, &e)) {
+		cli_warn_err(m->path, &e);
+		graph_free(&g);
+		return false;
+	}
+	graph_longest(&g, &l);
+	put_graph(o, &g, &l);
+	put_longest(s, o, &g, &l);
+	double wall = (double)(g.last - g.from);
+	double vanished = (double)g.vanished * 100;
+	out->blind |= vanished > wall * (double)(100 - s->coverage);
+	count_walked(out, wall > 0 ? (double)l.us / wall : 0,
+	    l.circle                          ? REASON_CYCLE
+	    : m->sync_records || !m->nby_corr ? NULL
+					      : REASON_NO_SYNC_EVENTS);
+	longest_free(&l);
+	graph_free(&g);
+	return true;
+}
+
+/* False: the trace is of no use. */
+static bool
 walk_one(const struct settings *s, struct rec_out *o, const struct model *m,
     struct outcome *out)
 {
 	int64_t from, until;
-	struct walk w;
-	uint32_t n;
 	if (!interval(s, m, &from, &until) || until <= from) {
 		cli_warn("%s: no slice matches --inside", m->path);
-		return;
+		return true;
 	}
-	walk_run(&w, m, from, until);
-	struct blame *b = add_up(&w, m, &n);
-	double coverage = (double)w.covered / (double)(until - from);
-	uint32_t shown = s->common.verbose || n < BLAME_SHOWN ? n : BLAME_SHOWN;
-	for (uint32_t i = 0; i < shown; i++)
-		put_blame(o, m, &b[i], until - from);
-	put_stop(o, m, &w);
-	if (!out->walked || coverage < out->coverage) {
-		out->coverage = coverage;
-		out->reason = w.stop ? walk_reason[w.stop] : NULL;
-	}
-	out->walked++;
-	free(b);
-	walk_free(&w);
+	if (s->longest)
+		return longest_path(s, o, m, from, until, out);
+	walk_back(s, o, m, from, until, out);
+	return true;
 }
 
 /* ---- all of them -------------------------------------------------------- */
@@ -243,7 +276,7 @@ put_clocks(
 {
 	for (uint32_t i = 0; i < n; i++) {
 		rec_begin(o, "clock");
-		put_rank(o, "rank", &m[i]);
+		rec_i64(o, "rank", m[i].rank);
 		if (r->clock[i].n >= OCC_MIN) {
 			rec_time(o, "offset", r->clock[i].offset);
 			rec_time(o, "uncertainty", r->clock[i].uncertainty);
@@ -262,13 +295,13 @@ put_meeting(struct rec_out *o, const struct meeting *g, const struct model *m,
 	const struct model *who = &m[g->latest];
 	bool found = g->certain && g->late > late;
 	rec_begin(o, "finding");
-	put_rank(o, "entity", who);
+	rec_fmt(o, "entity", "rank:%" PRId64, who->rank);
 	rec_put(o, "result",
 	    found        ? "anomaly"
 	    : g->certain ? "normal"
 			 : "unknown");
 	rec_put(o, "reason", g->certain ? REASON_LATE : REASON_TIE);
-	put_json(o, "name", g->name);
+	blame_text(o, "name", g->name);
 	rec_u64(o, "occ", g->occ);
 	rec_time(o, "late", g->late);
 	rec_end(o);
@@ -303,7 +336,7 @@ decide(const struct settings *s, struct verdict *v, const struct outcome *out,
 		v->reason = REASON_LATE_RANK;
 		return;
 	}
-	if (out->coverage * 100 < (double)s->coverage) {
+	if (out->coverage * 100 < (double)s->coverage || out->blind) {
 		v->result = "unknown";
 		v->status = STATUS_UNKNOWN;
 		v->reason = out->reason ? out->reason : REASON_LOW_COVERAGE;
@@ -416,7 +449,7 @@ run(const struct settings *s)
 		}
 		if (m[n].rank < 0 && s->npaths > 1)
 			m[n].rank = i;
-		walk_one(s, o, &m[n], &out);
+		skipped += !walk_one(s, o, &m[n], &out);
 		n++;
 	}
 	v.damage.skipped = skipped;
@@ -464,6 +497,9 @@ parse(struct settings *s, int argc, char **argv)
 			break;
 		case OPT_P_LATE:
 			s->late = cli_duration(&o);
+			break;
+		case OPT_P_LONGEST:
+			s->longest = true;
 			break;
 		case OPT_P_COVERAGE:
 			s->coverage = cli_u64(&o, 0, 100);

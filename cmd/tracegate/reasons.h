@@ -30,6 +30,7 @@
 #define REASON_BAD_EVENT_REF "bad-event-ref"
 #define REASON_ORPHAN_GPU "orphan-gpu"
 #define REASON_SKEW "skew"
+#define REASON_CYCLE "cycle"
 /* of control records */
 #define REASON_TRACER_ABSENT "tracer-absent"
 #define REASON_TRACER_FAILED "tracer-failed"

@@ -95,6 +95,7 @@ complete -c tracegate -n '__fish_seen_subcommand_from path' -s t -l type-in -x -
 complete -c tracegate -n '__fish_seen_subcommand_from path' -l inside -x -d 'only within a slice of that name'
 complete -c tracegate -n '__fish_seen_subcommand_from path' -l nth -x -d 'which of them, from 0 (the longest)'
 complete -c tracegate -n '__fish_seen_subcommand_from path' -l late -x -d 'a rank is late beyond this (1ms)'
+complete -c tracegate -n '__fish_seen_subcommand_from path' -l longest -d 'the longest path, as HTA defines it'
 complete -c tracegate -n '__fish_seen_subcommand_from path' -l coverage -x -d 'below it, unknown (80)'
 complete -c tracegate -n '__fish_seen_subcommand_from path' -s E -l evidence -d 'print evidence records for rcacompose'
 complete -c tracegate -n '__fish_seen_subcommand_from path' -l strict -d 'damaged input: no verdict, status 2'
