@@ -378,6 +378,25 @@ cli_tmpdir(void)
 	return d && *d ? d : "/tmp";
 }
 
+int
+cli_src_open(struct src **out, const char *path, unsigned flags, struct err *e)
+{
+	static bool taken;
+	if (strcmp(path, "-"))
+		return src_open(out, path, cli_tmpdir(), flags, e);
+	if (taken)
+		return err_set(
+		    e, SE_EINVAL, "standard input can only be read once");
+	taken = true;
+	return src_open_fd(out, STDIN_FILENO, cli_tmpdir(), flags, e);
+}
+
+const char *
+cli_src_name(const char *path)
+{
+	return strcmp(path, "-") ? path : "standard input";
+}
+
 /* ---- output ---------------------------------------------------------- */
 
 enum { PENDING_MAX = 8 };
@@ -525,11 +544,17 @@ cli_out_open(struct cli_out *o, const char *path, bool append)
 		    "%s: cannot open for writing: %s", path, strerror(errno));
 }
 
+const char *
+cli_out_name(const struct cli_out *o)
+{
+	return o->path ? o->path : "standard output";
+}
+
 int
 cli_out_close(struct cli_out *o, bool keep)
 {
 	int r = 0;
-	const char *name = o->path ? o->path : "standard output";
+	const char *name = cli_out_name(o);
 	/* EINVAL: a file system that cannot, and has nothing to lose. */
 	if (keep && o->temp && fsync(o->fd) && errno != EINVAL) {
 		cli_warn("%s: cannot write: %s", name, strerror(errno));
@@ -550,6 +575,20 @@ cli_out_close(struct cli_out *o, bool keep)
 		forget_pending(o->temp);
 	forget(o);
 	return r;
+}
+
+int
+cli_out_end(struct cli_out *o, struct rec_out *rec, const char *result,
+    int status, uint64_t skipped)
+{
+	struct err e;
+	bool none = status == STATUS_NONE;
+	if (rec_out_finish(rec, none ? NULL : result, status, skipped, &e)) {
+		cli_warn_err(cli_out_name(o), &e);
+		status = STATUS_NONE;
+	}
+	rec_out_close(rec);
+	return cli_out_close(o, status != STATUS_NONE) ? STATUS_NONE : status;
 }
 
 int

@@ -12,6 +12,7 @@
 #include "err.h"
 #include "opt.h"
 #include "rec.h"
+#include "src.h"
 #include "verdict.h"
 
 /* Names the command for messages: "fpdump", or "gpureplay run" for a verb. */
@@ -80,6 +81,14 @@ int64_t cli_now(const struct cli_common *c);
 size_t cli_width(void);
 /* TMPDIR or /tmp. */
 const char *cli_tmpdir(void);
+/*
+ * Opens an input of the command as src_open does; "-" is standard input, which
+ * is there once: the second time it is SE_EINVAL.
+ */
+int
+cli_src_open(struct src **out, const char *path, unsigned flags, struct err *e);
+/* For messages: the path, or "standard input". */
+const char *cli_src_name(const char *path);
 /* Escaped and cut for a message or a terminal; free() it. */
 char *cli_escape_dup(const char *text);
 
@@ -103,6 +112,16 @@ void cli_out_open(struct cli_out *o, const char *path, bool append);
  * or says what failed on stderr and returns -1: the caller exits with 2.
  */
 int cli_out_close(struct cli_out *o, bool keep);
+/* For messages: its path, or "standard output". */
+const char *cli_out_name(const struct cli_out *o);
+/*
+ * Ends the records that `rec` wrote to `o`: the end record with `result` (NULL:
+ * none) and `status`, then closes both. A file given by -o appears unless the
+ * status is STATUS_NONE. Returns the status, which is STATUS_NONE (after a
+ * message) if something could not be written.
+ */
+int cli_out_end(struct cli_out *o, struct rec_out *rec, const char *result,
+    int status, uint64_t skipped);
 
 /*
  * After text on stdout through stdio (--help): closes it. Returns 0, or says

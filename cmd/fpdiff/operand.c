@@ -242,7 +242,7 @@ fingerprint(struct operand *o, struct src *pipe)
 		cli_die_err(o->name, &e);
 	src_close(pipe);
 	o->kind = kind_of(o, &how.hints, &count);
-	uint64_t lacks = count.skipped + count.unread + o->walk.skipped;
+	uint64_t lacks = count.skipped + o->walk.skipped;
 	if (lacks && !count.records)
 		exit(STATUS_NONE); /* what is wrong was said */
 	if (rec_out_finish(
@@ -360,11 +360,8 @@ operand_part_open(struct operand *o, size_t i)
 	if (o->prints)
 		return fingerprint(o, NULL);
 	const char *path = o->part[i].path;
-	int r = strcmp(path, "-")
-		    ? src_open(&src, path, cli_tmpdir(), 0, &e)
-		    : src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e);
-	if (r)
-		cli_die_err(path, &e);
+	if (cli_src_open(&src, path, 0, &e))
+		cli_die_err(cli_src_name(path), &e);
 	return o->walk.n || pipe_has_records(src) ? src : fingerprint(o, src);
 }
 

@@ -122,8 +122,7 @@ read_ref(struct check *c)
 	struct rec_in *in;
 	struct src *src;
 	struct err e;
-	int r = strcmp(path, "-") ? src_open(&src, path, cli_tmpdir(), 0, &e)
-				  : src_open_fd(&src, 0, cli_tmpdir(), 0, &e);
+	int r = cli_src_open(&src, path, 0, &e);
 	if (!r && !records_probe_file(src))
 		r = err_set(&e, SE_EFORMAT, "expected records of fpdump");
 	if (!r)
@@ -493,18 +492,13 @@ write_evidence(struct check *c, const struct verdict *v)
 }
 
 static int
-finish(struct check *c, struct verdict *v)
+finish(struct check *c, struct cli_out *file, struct verdict *v)
 {
-	struct err e;
 	verdict_settle(v, &c->s->common.policy);
-	const char *result = v->status == STATUS_NONE ? NULL : v->result;
 	write_evidence(c, v);
-	if (result)
+	if (v->status != STATUS_NONE)
 		write_verdict(c, v);
-	int r = rec_out_finish(c->o, result, v->status, c->damage.skipped, &e);
-	if (r)
-		cli_warn_err("output", &e);
-	return r;
+	return cli_out_end(file, c->o, v->result, v->status, c->damage.skipped);
 }
 
 static void
@@ -549,10 +543,7 @@ check_main(struct settings *s)
 	report_missing(&c);
 	progress_stop(s->progress);
 	struct verdict v = judge(&c);
-	int r = finish(&c, &v);
-	rec_out_close(c.o);
-	if (cli_out_close(&file, !r && v.status != STATUS_NONE) || r)
-		v.status = STATUS_NONE;
+	v.status = finish(&c, &file, &v);
 	cli_prom(
 	    &s->common, NULL, v.result, v.reason, v.status, c.damage.skipped);
 	check_free(&c);

@@ -54,12 +54,11 @@ look_at_pipe(
     struct settings *s, const char *name, struct input *in, struct outcome *out)
 {
 	bool std = is_stdin(name);
-	const char *path = std ? "standard input" : name;
+	const char *path = cli_src_name(name);
 	struct stat st;
 	struct err e;
 	in->name = name;
-	if (std ? src_open_fd(&in->src, STDIN_FILENO, cli_tmpdir(), 0, &e)
-		: src_open(&in->src, name, cli_tmpdir(), 0, &e)) {
+	if (cli_src_open(&in->src, name, 0, &e)) {
 		cli_warn_err(path, &e);
 		out->unread++;
 		return;
@@ -137,7 +136,7 @@ static void
 dump_pipe(struct rec_out *o, const struct settings *s, struct src *src,
     const char *name, struct outcome *out)
 {
-	const char *path = is_stdin(name) ? "standard input" : name;
+	const char *path = cli_src_name(name);
 	struct err e;
 	char byte;
 	size_t n;
@@ -158,9 +157,7 @@ copy_operand(struct rec_out *o, const struct settings *s, const char *path,
 {
 	struct src *src;
 	struct err e;
-	int r = is_stdin(path)
-		    ? src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), 0, &e)
-		    : src_open(&src, path, cli_tmpdir(), 0, &e);
+	int r = cli_src_open(&src, path, 0, &e);
 	if (!r) {
 		records_copy(o, s, src, path, out);
 		return;
@@ -191,8 +188,7 @@ copy_records(struct rec_out *o, const struct settings *s, struct input *in,
     struct outcome *out)
 {
 	if (in->src)
-		records_copy(o, s, in->src,
-		    is_stdin(in->name) ? "standard input" : in->name, out);
+		records_copy(o, s, in->src, cli_src_name(in->name), out);
 	for (size_t i = 0; !in->src && i < s->noperands; i++)
 		copy_operand(o, s, s->operand[i], out);
 	in->src = NULL;

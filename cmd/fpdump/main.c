@@ -293,6 +293,10 @@ check_combinations(struct settings *s)
 		cli_usage("-E goes with -c");
 	if (s->check && (s->host || s->records || s->live))
 		cli_usage("-c checks files");
+	for (size_t i = 0; s->check && i < s->noperands; i++)
+		if (!strcmp(s->operand[i], "-"))
+			cli_usage("-c checks files that have a name, found "
+				  "\"-\"");
 }
 
 /* One option of ours; false: it is one that all commands share. */
@@ -490,20 +494,27 @@ report_scalars(const struct settings *s, const struct outcome *out)
 		    out->count.scalars);
 }
 
+/* Records that were copied have brought their ends with them. */
+static bool
+has_ended(const struct settings *s, const struct input *in)
+{
+	int form = s->common.how.form;
+	return in->kind == INPUT_RECORDS &&
+	       (form == REC_LINES || form == REC_JSON);
+}
+
 static int
-finish(struct rec_out *o, const struct settings *s, bool records, int status,
-    uint64_t skipped)
+flush(struct cli_out *file, struct rec_out *o, int status)
 {
 	struct err e;
-	int form = s->common.how.form;
-	bool ended = records && (form == REC_LINES || form == REC_JSON);
-	int r = ended ? rec_out_flush(o, &e)
-		      : rec_out_finish(o, NULL, status, skipped, &e);
-	if (r)
-		cli_warn_err(
-		    s->common.output ? s->common.output : "standard output",
-		    &e);
-	return r;
+	if (rec_out_flush(o, &e)) {
+		cli_warn_err(cli_out_name(file), &e);
+		status = STATUS_NONE;
+	}
+	rec_out_close(o);
+	/* Nothing is no reason to lose what the file has. */
+	return cli_out_close(file, status != STATUS_NONE) ? STATUS_NONE
+							  : status;
 }
 
 static void
@@ -532,8 +543,7 @@ run(struct settings *s)
 		cli_die_err("output", &e);
 	input_dump(o, s, &in, &out);
 	progress_stop(s->progress);
-	bool records = in.kind == INPUT_RECORDS;
-	if (!records)
+	if (in.kind != INPUT_RECORDS)
 		out.count.skipped += slices_unmet(s);
 	report_scalars(s, &out);
 	bool nothing = selects_nothing(s, &out) || lacks_columns(s, &out);
@@ -542,12 +552,10 @@ run(struct settings *s)
 	if (s->common.verbose)
 		cli_warn("%" PRIu64 " records, %" PRIu64 " left out",
 		    out.count.records, skipped);
-	int r = finish(o, s, records, status, skipped);
-	rec_out_close(o);
+	status = has_ended(s, &in)
+		     ? flush(&file, o, status)
+		     : cli_out_end(&file, o, NULL, status, skipped);
 	input_close(&in);
-	/* Nothing is no reason to lose what the file has. */
-	if (cli_out_close(&file, !r && status != STATUS_NONE) || r)
-		status = STATUS_NONE;
 	cli_prom(&s->common, NULL, NULL, NULL, status, skipped);
 	return status;
 }

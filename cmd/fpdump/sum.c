@@ -17,7 +17,7 @@ struct summer {
 	struct hash *hash;
 	unsigned char *block;
 	struct buf line;
-	int fd;
+	struct cli_out file;
 	uint64_t done, skipped;
 };
 
@@ -26,7 +26,7 @@ write_line(struct summer *m)
 {
 	const char *p = m->line.p;
 	for (size_t left = m->line.failed ? 0 : m->line.len; left;) {
-		ssize_t n = write(m->fd, p, left);
+		ssize_t n = write(m->file.fd, p, left);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -64,10 +64,7 @@ sum_file(struct summer *m, const char *path)
 {
 	struct err e;
 	struct src *src;
-	bool std = !strcmp(path, "-");
-	int r =
-	    std ? src_open_fd(&src, STDIN_FILENO, cli_tmpdir(), SRC_PLAIN, &e)
-		: src_open(&src, path, cli_tmpdir(), SRC_PLAIN, &e);
+	int r = cli_src_open(&src, path, SRC_PLAIN, &e);
 	if (!r) {
 		r = hash_src(m, src, &e);
 		src_close(src);
@@ -87,7 +84,7 @@ sum_file(struct summer *m, const char *path)
 	buf_putc(&m->line, '\n');
 	if (write_line(m)) {
 		err_sys(&e, "cannot write");
-		cli_die_err("output", &e);
+		cli_die_err(cli_out_name(&m->file), &e);
 	}
 	m->done++;
 }
@@ -113,11 +110,9 @@ int
 sum_main(const struct settings *s)
 {
 	struct summer m = { .hash = hash_new(), .block = malloc(BLOCK) };
-	struct cli_out file;
 	if (!m.hash || !m.block)
 		cli_die("out of memory");
-	cli_out_open(&file, s->common.output, false);
-	m.fd = file.fd;
+	cli_out_open(&m.file, s->common.output, false);
 	for (size_t i = 0; i < s->noperands; i++)
 		sum_operand(&m, s->operand[i]);
 	if (!s->noperands)
@@ -131,7 +126,7 @@ sum_main(const struct settings *s)
 		status = p->strict ? STATUS_NONE : STATUS_UNKNOWN;
 	if (m.skipped && !m.done)
 		status = STATUS_NONE;
-	if (cli_out_close(&file, status != STATUS_NONE))
+	if (cli_out_close(&m.file, status != STATUS_NONE))
 		status = STATUS_NONE;
 	cli_prom(&s->common, NULL, NULL, NULL, status, m.skipped);
 	return status;

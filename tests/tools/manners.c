@@ -123,21 +123,18 @@ print_names(struct rec_out *o, const char *list)
 }
 
 static int
-settle(const struct settings *s, struct rec_out *o, struct damage d)
+settle(const struct settings *s, struct cli_out *to, struct rec_out *o,
+    struct damage d)
 {
 	struct verdict v = { .result = "same", .damage = d };
-	struct err e;
 	verdict_settle(&v, &s->common.policy);
 	if (v.status != STATUS_NONE) {
 		verdict_begin(o, &v, STR_NULL, NULL);
 		verdict_end(o, &v);
 	}
-	cli_prom(&s->common, "test", v.result, v.reason, v.status, d.skipped);
-	if (!rec_out_finish(o, v.result, v.status, d.skipped, &e))
-		return v.status;
-	cli_warn_err(
-	    s->common.output ? s->common.output : "standard output", &e);
-	return STATUS_NONE;
+	int status = cli_out_end(to, o, v.result, v.status, d.skipped);
+	cli_prom(&s->common, "test", v.result, v.reason, status, d.skipped);
+	return status;
 }
 
 int
@@ -180,9 +177,5 @@ main(int argc, char **argv)
 		cli_die("%s", s.die);
 	if (s.raise)
 		raise(s.raise);
-	int status = settle(&s, out, d);
-	rec_out_close(out);
-	if (cli_out_close(&to, status != STATUS_NONE))
-		status = STATUS_NONE;
-	return status;
+	return settle(&s, &to, out, d);
 }
