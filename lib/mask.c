@@ -274,16 +274,25 @@ read_rule(struct mask *m, const struct rec *rec, const char *name,
 	return err ? err : index_rule(m, r, e);
 }
 
+/* A learned mask is a stream, and says how it was learned. */
+static bool
+is_around(struct str type)
+{
+	static const char *const around[] = { "head", "finding", "count",
+		"evidence", "verdict", "end" };
+	for (size_t i = 0; i < sizeof around / sizeof *around; i++)
+		if (str_is(type, around[i]))
+			return true;
+	return false;
+}
+
 static int
 read_all(struct mask *m, struct rec_in *in, struct rec *rec, const char *name,
     unsigned kinds, struct err *e)
 {
 	int got;
 	while ((got = rec_in_next(in, rec, e)) > 0) {
-		if (str_is(rec->type, "head") || str_is(rec->type, "end"))
-			continue;
-		/* A learned mask says how it was learned. */
-		if (!kind_of(rec) && rec->schema)
+		if (is_around(rec->type))
 			continue;
 		int r = read_rule(m, rec, name, kinds, e);
 		if (r == SE_EFORMAT)
