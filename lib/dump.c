@@ -585,8 +585,8 @@ write_entry(struct writer *w, const struct job *j, size_t i, struct err *e)
 	const struct result *made = r->same ? r->same : r;
 	if (made->flags & RESULT_FAILED) {
 		w->count->skipped++;
-		say(w, j->file->path, made->code, "tensor", t->name,
-		    made->message);
+		say(w, j->file->path, made->code, t->name.len ? "tensor" : NULL,
+		    t->name, made->message);
 		return 0;
 	}
 	if (!(t->flags & TENSOR_SCALAR) && !(made->flags & RESULT_DONE))
@@ -617,7 +617,6 @@ report(struct writer *w, const struct job *j)
 	if (!j->code)
 		return;
 	w->count->skipped++;
-	w->count->unread += j->set.n == 0;
 	say(w, j->file->path, j->code, NULL, STR_NULL, j->message);
 }
 

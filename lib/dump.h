@@ -41,7 +41,6 @@ struct dump_count {
 	uint64_t records;
 	uint64_t scalars; /* of the records */
 	uint64_t skipped; /* files and tensors left out */
-	uint64_t unread;  /* files nothing came of */
 	uint64_t plain;   /* files of no format that is known, as bytes */
 	uint64_t seq;
 };

@@ -385,7 +385,8 @@ add_last(const struct tensor_set *set, struct err *e)
 static void
 name_entry(const struct tensor *t, struct err *e)
 {
-	esc_prefix(e, "tensor", t->name);
+	if (t->name.len)
+		esc_prefix(e, "tensor", t->name);
 	if (t->file.len)
 		esc_prefix(e, "file", t->file);
 }
