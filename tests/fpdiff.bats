@@ -333,6 +333,24 @@ llama() { # ORDER: module or name
 	run -1 fpdiff -m m a b
 }
 
+@test "fpdiff reads a mask, a map or an array from standard input, once" {
+	run_lines "" | seal order=exec >a
+	run_lines data | seal order=exec >b
+	run -1 fpdiff -q a b
+	run -0 fpdiff -q -m - a b < <(printf "mask\\tname=.*\\n")
+	[[ $output == *masked=* ]]
+	run -2 fpdiff -m - a b < <(printf 'mask\tname=x\nmask\n')
+	[[ $output == *"standard input:2: mask record without name="* ]]
+	# Records that are no rules.
+	run -2 fpdiff -m b a b
+	[[ $output == *'b:2: expected mask or unstable, found "fp"'* ]]
+	run -2 fpdiff -m - - b < <(printf 'mask\tname=x\n')
+	[[ $output == *"standard input can only be read once"* ]]
+	local demo=$root/tests/demo/data
+	run -1 fpdiff -q --tensors - "$demo/bad-grad.npy" <"$demo/good-grad.npy"
+	run -0 fpdiff -q --tensors - "$demo/bad-grad.npy" < <(cat "$demo/bad-grad.npy")
+}
+
 @test "fpdiff names file and line of a mask it does not understand" {
 	run_lines "" | seal order=exec >a
 	printf '# one\nmask\tname=ok\nmask\tnane=x\n' >m
@@ -1130,6 +1148,15 @@ disorder() {
 	[[ ! -e x ]]
 }
 
+@test "fpdiff --html gives no verdict with a page it could not write" {
+	[[ -c /dev/full ]] || skip "not run: no /dev/full"
+	run_lines "" | seal order=exec >a
+	run_lines data | seal order=exec >b
+	run -2 --separate-stderr fpdiff --html /dev/full a b
+	[[ $stderr == 'fpdiff: /dev/full: cannot write: No space left on device' ]]
+	[[ $output != *$'\nverdict'* && ${lines[-1]} == end*$'\tstatus=2' ]]
+}
+
 @test "fpdiff --html escapes what comes from the input" {
 	evil() {
 		printf 'fp\tname=<script>alert(1)</script>\tdtype=f32\tshape=2\tbytes=8\thash=xxh3-128:%032x\tstep=1\tkernel=%s\tdev=&lt;\n' \
@@ -1552,6 +1579,17 @@ E
 	run -2 fpdiff --html=- a b
 }
 
+@test "fpdiff counts a torn file once, and names no tensor that has no name" {
+	mkdir a b
+	cp "$root/tests/demo/data/good-grad.npy" a/x.npy
+	cp a/x.npy b
+	cp a/x.npy a/y.npy
+	head -c 3000 a/y.npy >b/y.npy
+	run -3 --separate-stderr fpdiff -q a b
+	[[ $output == *reason=damaged*$'\tskipped=1' ]]
+	[[ $stderr == 'fpdiff: b/y.npy: needs 8192 bytes at offset 128, '* ]]
+}
+
 @test "fpdiff --prom counts what the verdict counts as skipped" {
 	mkdir d
 	run_lines "" | seal order=exec >d/a
@@ -1666,7 +1704,10 @@ E2
 --learn,a,b --first
 --reruns,a,--,b --first
 --tensors,a,b --mask m
+--tensors,a,b --partial
 E
+	run -2 fpdiff --map map --combine a
+	[[ $output == *"--map goes with two runs, found one"* ]]
 	run -2 fpdiff --alpha 0.1 a b
 	[[ $output == *"--alpha has no meaning with two runs"* ]]
 }

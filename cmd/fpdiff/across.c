@@ -365,8 +365,7 @@ conclude(struct across *x)
 		    fp_place_name[x->place]);
 		v->status = STATUS_NONE;
 	}
-	report_verdict(r, &o);
-	return v->status;
+	return report_verdict(r, &o);
 }
 
 int

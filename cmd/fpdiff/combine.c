@@ -365,9 +365,8 @@ check_one(struct report *r, struct side *side, const struct replicas *found)
 	side_damage(side, &o.v.damage);
 	o.time_given = side_time(side, &o.time);
 	report_counts(r);
-	int status = judge_tensors(r, &o, false);
-	report_verdict(r, &o);
-	return status;
+	judge_tensors(r, &o, false);
+	return report_verdict(r, &o);
 }
 
 int

@@ -294,8 +294,12 @@ struct outcome {
 	char bound[32]; /* of a clean result */
 };
 
-/* Everything but `end`. With -E what rcacompose wants to know comes first. */
-void report_verdict(struct report *r, const struct outcome *o);
+/*
+ * Everything but `end`, the page included. With -E what rcacompose wants to
+ * know comes first. Returns the status: STATUS_NONE also where the page could
+ * not be written.
+ */
+int report_verdict(struct report *r, const struct outcome *o);
 
 /* Execution order: exec.c; sets of names: set.c. They print and judge. */
 int exec_compare(struct report *r, struct side *a, struct side *b);
@@ -325,7 +329,7 @@ int across_compare(struct report *r);
 /* Data against data: tensors.c. */
 int tensors_compare(struct report *r);
 
-/* judge.c: counts and damage to a verdict. Returns the status. */
+/* judge.c: counts and damage to a verdict. */
 struct judged {
 	bool order_broken;  /* not in execution order */
 	bool sequence_fell; /* that is sure: not only the steps fall */
@@ -336,8 +340,8 @@ struct judged {
  * Of tensors, whose damage is in the verdict already. Unmatched: a whole file
  * lacks some.
  */
-int judge_tensors(struct report *r, struct outcome *o, bool unmatched);
-int judge(struct report *r, const struct side *a, const struct side *b,
+void judge_tensors(struct report *r, struct outcome *o, bool unmatched);
+void judge(struct report *r, const struct side *a, const struct side *b,
     const struct judged *j, struct outcome *o);
 
 #endif

@@ -83,7 +83,7 @@ part_explains(const struct tally *t, const bool *filtered)
 }
 
 /* What is left to say when no pair differs and none is missing. */
-static int
+static void
 settle(struct report *r, struct verdict *v)
 {
 	const struct tally *t = &r->tally;
@@ -91,7 +91,8 @@ settle(struct report *r, struct verdict *v)
 	    !t->n[DIFF_INCOMPARABLE] && !t->n[DIFF_MASKED] &&
 	    !t->n[DIFF_UNSTABLE]) {
 		cli_warn("nothing to compare: no records on either side");
-		return v->status = STATUS_NONE;
+		v->status = STATUS_NONE;
+		return;
 	}
 	if (v->status == STATUS_CLEAN && t->n[DIFF_INCOMPARABLE])
 		unknown(v, REASON_INCOMPARABLE,
@@ -101,10 +102,9 @@ settle(struct report *r, struct verdict *v)
 		unknown(v,
 		    t->n[DIFF_MASKED] ? REASON_MASKED : REASON_NOTHING_COMPARED,
 		    "records that both sides have");
-	return v->status;
 }
 
-int
+void
 judge_tensors(struct report *r, struct outcome *o, bool unmatched)
 {
 	struct verdict *v = &o->v;
@@ -114,7 +114,7 @@ judge_tensors(struct report *r, struct outcome *o, bool unmatched)
 		different(v, NULL);
 	else if (unmatched)
 		different(v, REASON_UNMATCHED);
-	return settle(r, v);
+	settle(r, v);
 }
 
 /* Has any record a partner? Else nothing was compared. */
@@ -125,7 +125,7 @@ tally_paired(const struct tally *t)
 	       t->n[DIFF_MASKED] || t->n[DIFF_UNSTABLE];
 }
 
-int
+void
 judge(struct report *r, const struct side *a, const struct side *b,
     const struct judged *j, struct outcome *o)
 {
@@ -156,5 +156,5 @@ judge(struct report *r, const struct side *a, const struct side *b,
 		 !part_explains(t, filtered))
 		unknown(v, REASON_UNMATCHED_PARTIAL,
 		    "whole streams in the order they were written");
-	return settle(r, v);
+	settle(r, v);
 }

@@ -287,8 +287,7 @@ conclude(struct learn *l)
 		snprintf(o.bound, sizeof o.bound, "%.6g", bound);
 	r->tally.n[DIFF_UNSTABLE] = l->n;
 	r->tally.equal = l->used;
-	report_verdict(r, &o);
-	return o.v.status;
+	return report_verdict(r, &o);
 }
 
 int

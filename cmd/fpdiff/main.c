@@ -72,10 +72,9 @@ read_rules(struct mask **mask, const char *path, unsigned kinds)
 	struct err e;
 	if (!*mask && mask_new(mask, &e))
 		cli_die("%s", e.msg);
-	if (src_open(&src, path, cli_tmpdir(), 0, &e))
-		cli_die_err(path, &e);
-	if (mask_read(*mask, src, path, kinds, &e))
-		cli_die_err(path, &e);
+	if (cli_src_open(&src, path, 0, &e) ||
+	    mask_read(*mask, src, cli_src_name(path), kinds, &e))
+		cli_die_err(cli_src_name(path), &e);
 	src_close(src);
 }
 
@@ -188,6 +187,7 @@ static const struct {
 	{ OPT_FIRST, TWO, "--first" },
 	{ OPT_ALPHA, RERUNS, "--alpha" },
 	{ OPT_WINDOW, TWO | RERUNS | LEARN, "--window" },
+	{ OPT_PARTIAL, ~TENSORS, "--partial" },
 };
 
 static const struct {
@@ -279,6 +279,8 @@ check(struct settings *s)
 		return;
 	}
 	if (s->combine && s->nrefs + s->nruns == 1) {
+		if (s->map)
+			cli_usage("--map goes with two runs, found one");
 		s->operand[0] = s->operand[1] =
 		    s->nrefs ? s->ref[0] : s->run[0];
 		return;
@@ -366,16 +368,8 @@ main(int argc, char **argv)
 	if (s.plot || s.html)
 		r.chart = chart_new();
 	int status = compare(&r);
-	if (page_close(r.page, &r, status != STATUS_NONE))
-		status = STATUS_NONE;
-	if (rec_out_finish(r.out, status == STATUS_NONE ? NULL : r.result,
-		status, 0, &e)) {
-		cli_warn("%s", e.msg);
-		status = STATUS_NONE;
-	}
-	rec_out_close(r.out);
-	if (cli_out_close(&file, status != STATUS_NONE))
-		status = STATUS_NONE;
+	page_close(r.page);
+	status = cli_out_end(&file, r.out, r.result, status, 0);
 	cli_prom(&s.common, NULL, r.result, r.reason, status, r.skipped);
 	chart_free(r.chart);
 	report_free(&r);

@@ -490,23 +490,29 @@ write_all(const struct page *p)
 }
 
 int
-page_close(struct page *p, const struct report *r, bool keep)
+page_write(struct page *p, const struct report *r)
 {
 	struct err e;
-	int failed = 0;
 	if (!p)
 		return 0;
 	if (rec_out_flush(p->out, &e))
 		cli_die("%s", e.msg);
-	if (keep) {
-		build(p, r);
-		failed = write_all(p);
-	}
-	if (cli_out_close(&p->file, keep && !failed))
+	build(p, r);
+	int failed = write_all(p);
+	if (cli_out_close(&p->file, !failed))
 		failed = -1;
+	return failed;
+}
+
+void
+page_close(struct page *p)
+{
+	if (!p)
+		return;
+	if (p->file.fd >= 0)
+		cli_out_close(&p->file, false);
 	rec_out_close(p->out);
 	buf_free(&p->records);
 	buf_free(&p->html);
 	free(p);
-	return failed;
 }

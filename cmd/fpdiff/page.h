@@ -25,9 +25,11 @@ bool page_has_prefix_room(struct page *p);
 /* The records are out of order: no difference is the first. */
 void page_forget_order(struct page *p);
 /*
- * Writes the page and closes the file, which appears if `keep`. 0, or -1 after
+ * Once all records are there: the file appears under its name. 0, or -1 after
  * a message.
  */
-int page_close(struct page *p, const struct report *r, bool keep);
+int page_write(struct page *p, const struct report *r);
+/* Drops what was not written. */
+void page_close(struct page *p);
 
 #endif

@@ -512,19 +512,23 @@ put_verdict(struct report *r, struct rec_out *out, const struct outcome *o,
 	verdict_end(out, v);
 }
 
-void
+int
 report_verdict(struct report *r, const struct outcome *o)
 {
 	r->result = o->v.result;
 	r->reason = o->v.reason;
 	r->skipped = o->v.damage.skipped;
 	if (o->v.status == STATUS_NONE)
-		return;
+		return STATUS_NONE;
 	const struct fp *a = open_entry(r, 0, o->a);
 	const struct fp *b = open_entry(r, 1, o->b);
+	/* First the page: without it there is no verdict. */
+	if (r->page)
+		put_verdict(r, page_records(r->page), o, a, b);
+	if (page_write(r->page, r))
+		return STATUS_NONE;
 	if (r->s->common.evidence)
 		put_evidence(r, o, a ? a : b);
 	put_verdict(r, r->out, o, a, b);
-	if (r->page)
-		put_verdict(r, page_records(r->page), o, a, b);
+	return o->v.status;
 }

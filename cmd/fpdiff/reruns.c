@@ -522,8 +522,7 @@ conclude(struct job *j)
 		snprintf(o.bound, sizeof o.bound, "%.6g", v.bound);
 	r->tally.equal = t.n - v.k;
 	r->tally.n[DIFF_FIRST] = v.k;
-	int status = o.v.status;
-	report_verdict(r, &o);
+	int status = report_verdict(r, &o);
 	free(ref);
 	free(row);
 	free(set);

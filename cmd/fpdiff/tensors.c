@@ -91,8 +91,8 @@ open_file(struct file *f, const char *operand)
 		cli_usage("%s: is a directory: compare it without --tensors, "
 			  "or its files one by one",
 		    f->path);
-	if (src_open(&f->src, f->path, cli_tmpdir(), 0, &e))
-		cli_die_err(f->path, &e);
+	if (cli_src_open(&f->src, f->path, 0, &e))
+		cli_die_err(cli_src_name(f->path), &e);
 	refuse_others(f);
 	int r = open_set(f, &e);
 	if (r && !f->set.n)
@@ -445,8 +445,8 @@ tensors_compare(struct report *r)
 	struct outcome o = { .v = { .damage = found.damage } };
 	if (tally_different(&r->tally) == 1)
 		o.name = found.name;
-	int status = judge_tensors(r, &o, found.unmatched > 0);
-	report_verdict(r, &o);
+	judge_tensors(r, &o, found.unmatched > 0);
+	int status = report_verdict(r, &o);
 	close_file(&f[0]);
 	close_file(&f[1]);
 	return status;
