@@ -37,6 +37,7 @@ enum {
 	ELF_DYNSYM = 11,
 	ELF_NOTES = 7,
 	ELF_FUNC = 2, /* symbol types */
+	ELF_FILE = 4,
 	ELF_IFUNC = 10,
 	ELF_NEEDED = 1, /* d_tag */
 };

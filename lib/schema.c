@@ -226,7 +226,7 @@ static const struct schema_key counter_keys[] = {
 /* A call path: then self.C incl.C per counter C. */
 static const struct schema_key callpath_keys[] = {
 	REQ("id", KEY_INT), I("parent"), I("depth"), REQ("func", KEY_TEXT),
-	I("calls"),
+	I("calls"), I("samples"),
 	T("object"), T("flags"), I("unfinished"), END,
 };
 

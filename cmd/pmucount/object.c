@@ -6,18 +6,23 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fnmatch.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "buf.h"
 #include "cur.h"
 #include "insn.h"
+#include "map.h"
 #include "rt/shared.h"
 #include "sort.h"
 
 enum {
-	FUNCS_MAX = 4 << 20, /* symbols of one object */
+	FUNCS_MAX = 4 << 20, /* symbols, or sites, of one object */
+	SEGMENTS_MAX = 256,  /* each address is looked for in all of them */
+	SLED_LISTS_MAX = 64, /* a linker joins them into one */
 	BEFORE_MAX = 16,     /* NOPs ahead of a function that we look over */
 	XRAY_ENTRY = 32, /* bytes of an entry of xray_instr_map, version 2 */
 };
@@ -37,8 +42,8 @@ demangler(void)
 	return fn;
 }
 
-void
-object_demangle(struct object *o)
+static void
+demangle_all(struct object *o)
 {
 	demangle_fn *fn = NULL;
 	bool asked = false;
@@ -58,11 +63,64 @@ object_demangle(struct object *o)
 	}
 }
 
+static void
+append_to_name(struct object *o, struct func *f, char mark, const char *more)
+{
+	struct buf b = { 0 };
+	buf_puts(&b, f->shown);
+	buf_putc(&b, mark);
+	buf_puts(&b, more);
+	struct str kept =
+	    b.failed ? STR_NULL : arena_str(&o->arena, buf_view(&b));
+	f->shown = kept.p ? kept.p : f->shown;
+	buf_free(&b);
+}
+
+/* Functions that share their name get their file's, or a number, added. */
+static void
+tell_apart(struct object *o, bool by_file)
+{
+	struct map all = { 0 }, done = { 0 };
+	bool fresh;
+	for (size_t i = 0; i < o->nfuncs; i++) {
+		struct str name = str_c(o->func[i].shown);
+		uint64_t *n =
+		    o->func[i].alias_of ? NULL : map_at(&all, name, &fresh);
+		if (n)
+			++*n;
+	}
+	for (size_t i = 0; i < o->nfuncs; i++) {
+		struct func *f = &o->func[i];
+		struct str name = str_c(f->shown);
+		const uint64_t *n = map_get(&all, name);
+		if (f->alias_of || !n || *n < 2 || (by_file && !f->file))
+			continue;
+		uint64_t *number = map_at(&done, name, &fresh);
+		char text[24];
+		snprintf(text, sizeof text, "%llu",
+		    number ? (unsigned long long)++*number : 0);
+		if (by_file)
+			append_to_name(o, f, '@', f->file);
+		else if (strcmp(text, "1"))
+			append_to_name(o, f, '#', text);
+	}
+	map_free(&all);
+	map_free(&done);
+}
+
+void
+object_demangle(struct object *o)
+{
+	demangle_all(o);
+	tell_apart(o, true);
+	tell_apart(o, false);
+}
+
 /* "ns::f(int)" is also found as "ns::f". */
 static bool
 matches_bare(const char *pattern, const char *shown)
 {
-	const char *open = strchr(shown, '(');
+	const char *open = strpbrk(shown, "(@#");
 	if (!open || open == shown)
 		return false;
 	char *bare = strndup(shown, (size_t)(open - shown));
@@ -111,6 +169,7 @@ add_symbols(struct object *o, const struct elf_section *s, struct err *e)
 	if (n > FUNCS_MAX)
 		return err_set(
 		    e, SE_ELIMIT, "%zu symbols, at most %d", n, FUNCS_MAX);
+	const char *file = NULL;
 	o->func = arena_array(&o->arena, n ? n : 1, sizeof *o->func);
 	if (!o->func)
 		return err_mem(e);
@@ -122,6 +181,8 @@ add_symbols(struct object *o, const struct elf_section *s, struct err *e)
 			return r;
 		if (!y.section && str_is(y.name, "__cyg_profile_func_enter"))
 			o->hooks = true;
+		if (y.type == ELF_FILE) /* of the local symbols behind it */
+			file = y.name.len ? y.name.p : NULL;
 		if (!wanted(o, &y, &off))
 			continue;
 		o->func[o->nfuncs++] = (struct func){
@@ -131,6 +192,7 @@ add_symbols(struct object *o, const struct elf_section *s, struct err *e)
 			.size = y.size,
 			.off = off,
 			.ifunc = y.type == ELF_IFUNC,
+			.file = y.bind ? NULL : file,
 		};
 	}
 	return 0;
@@ -231,6 +293,9 @@ object_code(const struct object *o, uint64_t vaddr, size_t len)
 static int
 add_site(struct object *o, size_t *cap, struct site s, struct err *e)
 {
+	if (o->nsites == FUNCS_MAX)
+		return err_set(
+		    e, SE_ELIMIT, "more than %d listed sleds", FUNCS_MAX);
 	if (o->nsites == *cap) {
 		size_t n = *cap ? *cap * 2 : 256;
 		struct site *p = arena_array(&o->arena, n, sizeof *p);
@@ -305,6 +370,7 @@ site_listed(struct object *o, size_t *cap, uint64_t vaddr, struct err *e)
 static int
 sites_patchable(struct object *o, size_t *cap, struct err *e)
 {
+	unsigned lists = 0;
 	int r = 0;
 	for (unsigned i = 1; i < o->elf.shnum && !r; i++) {
 		struct elf_section s, rel;
@@ -312,6 +378,11 @@ sites_patchable(struct object *o, size_t *cap, struct err *e)
 		if (r || (!str_is(s.name, "__patchable_function_entries") &&
 			     !str_is(s.name, "__mcount_loc")))
 			continue;
+		if (lists++ == SLED_LISTS_MAX)
+			return err_set(e, SE_ELIMIT,
+			    "more than %d lists of "
+			    "sleds: not a linked file",
+			    SLED_LISTS_MAX);
 		struct cur c = cur_over(s.data.p, s.data.len);
 		while (cur_left(&c) >= 8 && !r) {
 			uint64_t at = cur_le64(&c);
@@ -447,6 +518,32 @@ look_around(struct object *o)
 			o->dynamic |= g.type == ELF_INTERP;
 }
 
+static int
+read_object(struct object *o, const void *p, size_t len, struct err *e)
+{
+	int r = elf_open(&o->elf, p, len, e);
+	if (!r && o->elf.phnum > SEGMENTS_MAX)
+		r = err_set(e, SE_ELIMIT, "%u segments, at most %d",
+		    o->elf.phnum, SEGMENTS_MAX);
+	if (!r)
+		r = read_functions(o, e);
+	if (!r)
+		r = read_sites(o, e);
+	if (!r)
+		look_around(o);
+	return r;
+}
+
+static int
+opened(struct object **out, struct object *o, int r)
+{
+	if (r)
+		object_close(o);
+	else
+		*out = o;
+	return r;
+}
+
 int
 object_open(struct object **out, const char *path, struct err *e)
 {
@@ -456,18 +553,19 @@ object_open(struct object **out, const char *path, struct err *e)
 	o->path = strdup(path);
 	int r = o->path ? map_file(o, e) : err_mem(e);
 	if (!r)
-		r = elf_open(&o->elf, o->map, o->len, e);
-	if (!r)
-		r = read_functions(o, e);
-	if (!r)
-		r = read_sites(o, e);
-	if (r) {
-		object_close(o);
-		return r;
-	}
-	look_around(o);
-	*out = o;
-	return 0;
+		r = read_object(o, o->map, o->len, e);
+	return opened(out, o, r);
+}
+
+int
+object_open_mem(struct object **out, const void *p, size_t len, struct err *e)
+{
+	struct object *o = calloc(1, sizeof *o);
+	if (!o)
+		return err_mem(e);
+	o->path = strdup("");
+	int r = o->path ? read_object(o, p, len, e) : err_mem(e);
+	return opened(out, o, r);
 }
 
 void

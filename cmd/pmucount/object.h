@@ -16,6 +16,7 @@
 struct func {
 	const char *name;  /* as in the symbol table */
 	const char *shown; /* demangled, or the same pointer */
+	const char *file;  /* of a local symbol: its source, or NULL */
 	uint64_t vaddr, size;
 	uint64_t off;      /* in the file */
 	uint32_t alias_of; /* index + 1 of the function at the same place */
@@ -51,8 +52,15 @@ struct object {
 
 /* SE_ENOENT, SE_EFORMAT...; no symbols is no error: nfuncs is 0. */
 int object_open(struct object **out, const char *path, struct err *e);
+/* The same from memory, which is borrowed until object_close. */
+int
+object_open_mem(struct object **out, const void *p, size_t len, struct err *e);
 void object_close(struct object *o);
-/* Gives functions their names for people; before it, shown is name. */
+/*
+ * Gives functions their names for people; before it, shown is name. Functions
+ * of one name (static ones of several files) become "name@file.c", and where
+ * that is not enough "name#2" in order of address.
+ */
 void object_demangle(struct object *o);
 
 /* The function whose code contains the address, or NULL. */

@@ -114,11 +114,30 @@ is_shown(const struct view *v, const struct entry *e)
 /* ---- flat ------------------------------------------------------------------
  */
 
+static unsigned flat_by; /* qsort has no argument for it */
+
+static int
+by_self(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	const struct values *v = &x->v[flat_by], *w = &y->v[flat_by];
+	if (v->known != w->known)
+		return v->known ? -1 : 1;
+	if (v->self != w->self)
+		return v->self > w->self ? -1 : 1;
+	int c = str_order(x->func, y->func);
+	return c ? c : str_order(x->object, y->object);
+}
+
 /* Leaves out what was not asked for; call paths keep their entries. */
 static void
 flat(const struct view *v, struct result *r, struct rec_out *o)
 {
 	struct result shown = *r;
+	if (v->by && r->nentries) {
+		flat_by = counter_of(v, r);
+		sort_array(r->entry, r->nentries, sizeof *r->entry, by_self);
+	}
 	shown.nentries = 0;
 	shown.npaths = 0;
 	shown.entry = cli_alloc(r->nentries, sizeof *shown.entry);
@@ -184,11 +203,15 @@ tree_free(struct tree *t)
 }
 
 static void
-put_i64(struct rec_out *o, const char *what, struct str counter, int64_t v)
+put_i64(struct rec_out *o, const char *what, const struct counter *c,
+    bool known, int64_t v)
 {
-	char key[128];
-	snprintf(key, sizeof key, "%s.%.*s", what, STR_ARG(counter));
-	rec_i64(o, key, v);
+	char key[RESULT_KEY];
+	result_key(key, what, c);
+	if (known)
+		rec_i64(o, key, v);
+	else
+		rec_put(o, key, "unknown");
 }
 
 static void
@@ -203,11 +226,13 @@ tree_line(const struct tree *t, uint32_t p, unsigned depth, struct rec_out *o)
 		rec_u64(o, "parent", k->parent);
 	rec_u64(o, "depth", depth);
 	rec_str(o, "func", e->func);
-	rec_u64(o, "calls", k->calls);
+	rec_u64(o, k->flags & FLAG_GATED ? "samples" : "calls", k->calls);
 	rec_str(o, "object", e->object);
 	rec_put(o, "flags", result_flags(k->flags, flags));
-	put_i64(o, "self", t->r->counter[t->c].name, k->self[t->c]);
-	put_i64(o, "incl", t->r->counter[t->c].name, k->incl[t->c]);
+	const struct values *v = &e->v[t->c];
+	const struct counter *c = &t->r->counter[t->c];
+	put_i64(o, "self", c, v->known, k->self[t->c]);
+	put_i64(o, "incl", c, v->incl_known, k->incl[t->c]);
 	rec_end(o);
 }
 
@@ -271,21 +296,40 @@ dist(const struct view *v, const struct result *r, struct rec_out *o)
 /* ---- two runs --------------------------------------------------------------
  */
 
+/* Functions by name alone: UINT64_MAX where several objects have one. */
+static void
+index_names(struct map *m, const struct result *r)
+{
+	for (size_t i = 0; i < r->nentries; i++) {
+		bool fresh;
+		uint64_t *at = map_at(m, r->entry[i].func, &fresh);
+		if (!at)
+			cli_die("out of memory");
+		*at = fresh ? i : UINT64_MAX;
+	}
+}
+
 static const struct entry *
-other(const struct result *r, const struct entry *e)
+other(const struct result *r, const struct map *names, const struct entry *e)
 {
 	struct buf b = { 0 };
 	buf_str(&b, e->func);
 	buf_putc(&b, 0);
 	buf_str(&b, e->object);
 	const uint64_t *at = map_get(&r->entry_by_name, buf_view(&b));
-	const struct entry *found = at ? &r->entry[*at] : NULL;
-	/* Another build lies elsewhere: then by the function's name. */
-	for (size_t i = 0; !found && i < r->nentries; i++)
-		if (str_same(r->entry[i].func, e->func))
-			found = &r->entry[i];
 	buf_free(&b);
-	return found;
+	/* Another build lies elsewhere: then by the function's name. */
+	if (!at)
+		at = map_get(names, e->func);
+	return at && *at != UINT64_MAX ? &r->entry[*at] : NULL;
+}
+
+/* Of a call; gated values are that already. */
+static double
+per_call(const struct entry *e, unsigned c)
+{
+	double calls = e->flags & FLAG_GATED ? 1 : (double)e->calls;
+	return (double)e->v[c].self / calls;
 }
 
 static void
@@ -300,30 +344,50 @@ put_side(struct rec_out *o, const char *key, const struct entry *e, unsigned c)
 }
 
 static void
+versus_line(const struct counter *k, const struct entry *x,
+    const struct entry *y, unsigned c, unsigned d, struct rec_out *o)
+{
+	rec_begin(o, "versus");
+	rec_str(o, "func", x ? x->func : y->func);
+	rec_str(o, "counter", k->name);
+	rec_u64(o, "calls_a", x ? x->calls : 0);
+	rec_u64(o, "calls_b", y ? y->calls : 0);
+	put_side(o, "a", x, c);
+	put_side(o, "b", y, d);
+	if (x && y && x->calls && y->calls && x->v[c].known && y->v[d].known)
+		rec_fmt(o, "per_call", "%.2f", per_call(y, d) - per_call(x, c));
+	rec_end(o);
+}
+
+/* The first run's functions in its order, then what only the second has. */
+static void
 versus(const struct view *v, const struct result *a, const struct result *b,
     struct rec_out *o)
 {
 	unsigned c = counter_of(v, a), d = counter_of(v, b);
-	if (!str_same(a->counter[c].name, b->counter[d].name))
+	const struct counter *k = &a->counter[c];
+	struct map names[2] = { { 0 }, { 0 } };
+	uint64_t left = v->top;
+	if (!str_same(k->name, b->counter[d].name))
 		cli_die("%s and %s count different events", v->file, v->vs);
-	for (size_t i = 0; i < a->nentries; i++) {
+	index_names(&names[0], a);
+	index_names(&names[1], b);
+	for (size_t i = 0; i < a->nentries && left; i++) {
 		const struct entry *x = &a->entry[i];
-		const struct entry *y = other(b, x);
-		if (!is_shown(v, x) || i >= v->top)
+		if (!is_shown(v, x))
 			continue;
-		rec_begin(o, "versus");
-		rec_str(o, "func", x->func);
-		rec_str(o, "counter", a->counter[c].name);
-		rec_u64(o, "calls_a", x->calls);
-		rec_u64(o, "calls_b", y ? y->calls : 0);
-		put_side(o, "a", x, c);
-		put_side(o, "b", y, d);
-		if (y && x->calls && y->calls && x->v[c].known && y->v[d].known)
-			rec_fmt(o, "per_call", "%.2f",
-			    (double)y->v[d].self / (double)y->calls -
-				(double)x->v[c].self / (double)x->calls);
-		rec_end(o);
+		versus_line(k, x, other(b, &names[1], x), c, d, o);
+		left--;
 	}
+	for (size_t i = 0; i < b->nentries && left; i++) {
+		const struct entry *y = &b->entry[i];
+		if (!is_shown(v, y) || other(a, &names[0], y))
+			continue;
+		versus_line(k, NULL, y, c, d, o);
+		left--;
+	}
+	map_free(&names[0]);
+	map_free(&names[1]);
 }
 
 /* ---- flame graphs ----------------------------------------------------------
@@ -357,55 +421,91 @@ positive(int64_t v)
 	return v > 0 ? v : 0;
 }
 
-/* Folded stacks and one value, or two as difffolded.pl writes them. */
+struct folded {
+	struct str stack;
+	uint64_t v[2];
+};
+
+struct flames {
+	struct arena arena;
+	struct map at; /* stack -> line */
+	struct folded *line;
+	size_t n, cap;
+	uint64_t unknown; /* paths left out */
+};
+
+/* Stacks that read the same are one line. */
 static void
+flames_add(struct flames *f, const struct result *r, unsigned c, int side)
+{
+	struct buf key = { 0 };
+	for (size_t i = 0; i < r->npaths; i++) {
+		bool fresh;
+		if (!r->entry[r->path[i].entry].v[c].known) {
+			f->unknown++;
+			continue;
+		}
+		key.len = 0;
+		fold(&key, r, (uint32_t)i);
+		const uint64_t *seen = map_get(&f->at, buf_view(&key));
+		struct str k = seen ? f->line[*seen].stack
+				    : arena_str(&f->arena, buf_view(&key));
+		uint64_t *at = k.p ? map_at(&f->at, k, &fresh) : NULL;
+		if (!at || key.failed)
+			cli_die("out of memory");
+		if (fresh) {
+			if (f->n == f->cap) {
+				f->cap = f->cap ? 2 * f->cap : 256;
+				f->line = cli_realloc(
+				    f->line, f->cap, sizeof *f->line);
+			}
+			*at = f->n;
+			f->line[f->n++] = (struct folded){ .stack = k };
+		}
+		f->line[*at].v[side] += (uint64_t)positive(r->path[i].self[c]);
+	}
+	buf_free(&key);
+}
+
+static void
+not_gated(const char *file, const struct result *r)
+{
+	for (size_t i = 0; i < r->nentries; i++)
+		if (r->entry[i].flags & FLAG_GATED)
+			cli_die("%s: --gate counts no totals: nothing to fold",
+			    file);
+}
+
+/*
+ * Folded stacks and one value, or two as difffolded.pl writes them. False if
+ * something had to be left out.
+ */
+static bool
 flame(const struct view *v, const struct result *a, const struct result *b,
     struct buf *out)
 {
-	unsigned c = counter_of(v, a), d = b ? counter_of(v, b) : 0;
-	struct map at = { 0 };
-	struct buf key = { 0 };
-	struct arena arena = { 0 };
-	for (size_t i = 0; b && i < b->npaths; i++) {
-		bool fresh;
-		key.len = 0;
-		fold(&key, b, (uint32_t)i);
-		struct str k = arena_str(&arena, buf_view(&key));
-		uint64_t *value = k.p ? map_at(&at, k, &fresh) : NULL;
-		if (!value)
-			cli_die("out of memory");
-		*value += (uint64_t)positive(b->path[i].self[d]);
+	struct flames f = { 0 };
+	not_gated(v->file, a);
+	flames_add(&f, a, counter_of(v, a), 0);
+	if (b) {
+		not_gated(v->vs, b);
+		flames_add(&f, b, counter_of(v, b), 1);
 	}
-	for (size_t i = 0; i < a->npaths; i++) {
-		key.len = 0;
-		fold(&key, a, (uint32_t)i);
-		buf_str(out, buf_view(&key));
-		buf_putc(out, ' ');
-		num_put_u64(out, (uint64_t)positive(a->path[i].self[c]));
-		if (b) {
-			uint64_t *value = map_get(&at, buf_view(&key));
+	for (size_t i = 0; i < f.n; i++) {
+		buf_str(out, f.line[i].stack);
+		for (int side = 0; side <= (b ? 1 : 0); side++) {
 			buf_putc(out, ' ');
-			num_put_u64(out, value ? *value : 0);
-			if (value)
-				*value = UINT64_MAX; /* printed */
+			num_put_u64(out, f.line[i].v[side]);
 		}
 		buf_putc(out, '\n');
 	}
-	for (size_t i = 0; b && i < b->npaths; i++) {
-		key.len = 0;
-		fold(&key, b, (uint32_t)i);
-		uint64_t *value = map_get(&at, buf_view(&key));
-		if (!value || *value == UINT64_MAX)
-			continue;
-		buf_str(out, buf_view(&key));
-		buf_puts(out, " 0 ");
-		num_put_u64(out, *value);
-		buf_putc(out, '\n');
-		*value = UINT64_MAX;
-	}
-	buf_free(&key);
-	map_free(&at);
-	arena_free(&arena);
+	if (f.unknown)
+		cli_warn("%llu call paths of unknown value are left out",
+		    (unsigned long long)f.unknown);
+	arena_free(&f.arena);
+	map_free(&f.at);
+	free(f.line);
+	return !f.unknown;
 }
 
 /* ---- the verb --------------------------------------------------------------
@@ -491,7 +591,8 @@ verb_report(int argc, char **argv)
 	cli_out_open(&out, v.s.common.output, false);
 	if (v.form == FORM_FLAME) {
 		struct buf text = { 0 };
-		flame(&v, &a, v.vs ? &b : NULL, &text);
+		if (!flame(&v, &a, v.vs ? &b : NULL, &text))
+			status = STATUS_UNKNOWN;
 		x = write_text(&text, out.fd);
 		if (x)
 			cli_warn("cannot write");

@@ -25,10 +25,10 @@ struct counter {
 	uint64_t hz; /* ticks a second, 0 if not a clock */
 };
 
-/* Values of a function or call path. */
+/* Values of a function or call path: totals, or with FLAG_GATED of a call. */
 struct values {
 	int64_t self, incl, min, max, err;
-	bool known, incl_known;
+	bool known, incl_known; /* self; incl, and with it min and max */
 };
 
 enum {
@@ -43,6 +43,7 @@ enum {
 	FLAG_ORPHAN = 1 << 8,
 	FLAG_GATED = 1 << 9,
 	FLAG_CUT = 1 << 10,
+	FLAG_HOLES = 1 << 11,
 };
 
 struct entry {
@@ -107,6 +108,12 @@ void result_sort(struct result *r);
 /* The letters of flags, "-" for none; `text` has room for 16. */
 const char *result_flags(unsigned flags, char *text);
 
+unsigned result_flags_of(struct str letters);
+
+/* "WHAT.COUNTER", the key of a value; `text` has room for RESULT_KEY. */
+enum { RESULT_KEY = 64 };
+const char *result_key(char *text, const char *what, const struct counter *c);
+
 /* Columns of a table of functions: calls, self, incl, err, flags. */
 char *result_columns_dup(const struct result *r);
 /* Records of a result; `all`: also call paths and distributions. */
@@ -114,5 +121,7 @@ void result_write(const struct result *r, struct rec_out *o, bool all);
 /* Reads records back. Damage is in r->totals. */
 int result_read(
     struct result *r, const char *path, const char *tmpdir, struct err *e);
+/* The same from an open source, which is taken over. */
+int result_read_src(struct result *r, struct src *src, struct err *e);
 
 #endif

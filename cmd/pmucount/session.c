@@ -180,6 +180,7 @@ flags_of_node(uint32_t f)
 		{ PMU_F_TAIL, FLAG_TAIL },
 		{ PMU_F_ORPHAN, FLAG_ORPHAN },
 		{ PMU_F_CUT, FLAG_CUT },
+		{ PMU_F_HOLES, FLAG_HOLES },
 	};
 	unsigned flags = 0;
 	for (size_t i = 0; i < sizeof map / sizeof *map; i++)
@@ -295,10 +296,11 @@ close_open(struct pmu_view *v)
 	uint32_t d = v->block->depth;
 	/* The first frame is nobody's. */
 	for (uint32_t i = d < PMU_FRAMES ? d : PMU_FRAMES; i-- > 1;) {
-		const struct pmu_frame *f = &v->frame[i];
-		if (f->node >= PMU_NODES || f->flags & PMU_F_INHERITED)
+		const volatile struct pmu_frame *f = &v->frame[i];
+		uint32_t node = f->node; /* once: it may change under us */
+		if (node >= PMU_NODES || f->flags & PMU_F_INHERITED)
 			continue;
-		v->node[f->node].unfinished++;
+		v->node[node].unfinished++;
 	}
 	v->block->depth = 0;
 }
@@ -308,9 +310,10 @@ static void
 count_kids(const struct pmu_view *v, uint32_t n, uint64_t *kids)
 {
 	for (uint32_t i = PMU_FIRST_NODE; i < n; i++) {
-		const struct pmu_node *k = &v->node[i];
-		if (k->parent < i)
-			kids[k->parent] += k->outer + k->unfinished;
+		const volatile struct pmu_node *k = &v->node[i];
+		uint32_t parent = k->parent;
+		if (parent < i)
+			kids[parent] += k->outer + k->unfinished;
 		kids[i] += k->calls - k->outer;
 	}
 }
@@ -328,8 +331,10 @@ add_block(struct sum *m, struct pmu_view *v, struct err *e)
 		return err_mem(e);
 	}
 	close_open(v);
-	if (v->block->late_func < m->s->nknown)
-		pmu_late(v);
+	const volatile struct pmu_block *block = v->block;
+	uint64_t late = block->late_func;
+	if (late < m->s->nknown)
+		v->tally[late].bucket[pmu_bucket(block->late_value)]++;
 	count_kids(v, n, kids);
 	for (uint32_t i = 0; i < PMU_FIRST_NODE; i++)
 		path[i] = UINT32_MAX;
@@ -369,6 +374,28 @@ below_itself(const struct result *r, size_t i)
 	return false;
 }
 
+/* With --gate values are of a call: there is no telling of how many. */
+static void
+of_a_call(struct result *r)
+{
+	for (size_t i = 0; i < r->nentries; i++) {
+		struct entry *en = &r->entry[i];
+		for (unsigned c = 0; en->calls && c < r->ncounters; c++) {
+			en->v[c].self /= (int64_t)en->calls;
+			en->v[c].incl /= (int64_t)en->calls;
+			en->v[c].err /= (int64_t)en->calls;
+		}
+	}
+	for (size_t i = 0; i < r->npaths; i++) {
+		struct path *p = &r->path[i];
+		p->flags |= FLAG_GATED;
+		for (unsigned c = 0; p->calls && c < r->ncounters; c++) {
+			p->self[c] /= (int64_t)p->calls;
+			p->incl[c] /= (int64_t)p->calls;
+		}
+	}
+}
+
 static void
 finish_entries(struct sum *m)
 {
@@ -390,9 +417,10 @@ finish_entries(struct sum *m)
 		for (unsigned c = 0; c < r->ncounters; c++) {
 			struct values *v = &en->v[c];
 			bool hw = m->s->events.event[c].source == PMU_PAGE;
-			v->known = !r->counter[c].unknown &&
+			bool any = !r->counter[c].unknown &&
 				   !(hw && en->flags & FLAG_MULTIPLEXED);
-			v->incl_known = !(en->flags & FLAG_COLLAPSED);
+			v->known = any && !(en->flags & FLAG_HOLES);
+			v->incl_known = any && !(en->flags & FLAG_COLLAPSED);
 			/* What was taken off is as large as what is left: the
 			 * number is about us, and that uncertain. */
 			int64_t size = v->self < 0 ? -v->self : v->self;
@@ -520,6 +548,8 @@ session_result(struct session *s, struct result *r, struct err *e)
 	}
 	if (!x) {
 		finish_entries(&m);
+		if (s->head->gate_n)
+			of_a_call(r);
 		describe_losses(&m);
 		if (m.threads)
 			result_caveat(r, "memory", m.most_bytes,

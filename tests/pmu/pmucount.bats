@@ -276,6 +276,10 @@ hard_same() {
 	[[ -z $(value o.pmu tiny calls) ]]
 	[[ $(value o.pmu tiny samples) -lt 400000 ]] # of 4000000
 	[[ $(value o.pmu tiny flags) == *G* ]]
+	# What it did not look at is in its callers: no self for those.
+	run -0 count --gate 5/1ms -o o.pmu -- ./speed 2000
+	is o.pmu main self.tsc unknown
+	[[ $(value o.pmu main flags) == *H* ]]
 }
 
 @test "pmucount sled leaves one NOP in a sled that was not chosen" {
@@ -379,6 +383,78 @@ hard_same() {
 	printf 'pmu\tfunc=f\n' >no.pmu
 	run -2 --separate-stderr pmucount report no.pmu
 	[[ $stderr == *"no counter record"* ]]
+}
+
+@test "pmucount report never takes a cut or damaged file for a whole one" {
+	local f=$root/tests/fuzz/corpus/pmucount_result/step.pmu size n v st
+	size=$(stat -c %s "$f")
+	for ((n = 0; n < size; n += 97)); do
+		head -c $n "$f" >cut.pmu
+		for v in --top=9 --tree --dist --flame --vs="$f"; do
+			st=0
+			pmucount report "$v" cut.pmu >out 2>err || st=$?
+			[[ $st == 2 || $st == 3 ]] && [[ -s err ]] || {
+				echo "cut at $n, $v: status $st" >&2
+				return 1
+			}
+		done
+	done
+	# A digit that is another one: the file's own sum tells.
+	for ((n = 120; n < size - 60; n += 97)); do
+		cp "$f" bad.pmu
+		printf 7 | dd of=bad.pmu bs=1 seek=$n conv=notrunc status=none
+		cmp -s "$f" bad.pmu && continue
+		st=0
+		pmucount diff "$f" bad.pmu >out 2>err || st=$?
+		[[ $st == 1 || $st == 2 || $st == 3 ]] || {
+			echo "byte $n: status $st" >&2
+			return 1
+		}
+	done
+}
+
+@test "pmucount report prints gated values as they are, and unknown for the rest" {
+	local f=$root/tests/fuzz/corpus/pmucount_result/gate.pmu
+	pmucount report "$f" >o.pmu
+	is o.pmu tiny incl.tsc 3053
+	is o.pmu tiny self.tsc unknown
+	pmucount report --tree --by tsc "$f" >tree
+	grep -q $'func=tiny\tsamples=15\t.*self.tsc=unknown\tincl.tsc=3053' tree
+	run -2 --separate-stderr pmucount report --flame "$f"
+	[[ $stderr == *"--gate counts no totals"* ]]
+}
+
+@test "pmucount report --by sorts, and --vs has what only one run has" {
+	local f=$root/tests/fuzz/corpus/pmucount_result/step.pmu
+	grep -v 'func=fib' "$f" | grep -v '^end' >a.pmu
+	pmucount report --vs "$f" a.pmu >vs 2>err || true
+	grep -q $'^versus\tfunc=fib\t.*calls_a=0\tcalls_b=465\ta=absent\tb=4180' vs
+	{
+		printf 'counter\tname=%s\n' instructions tsc
+		printf 'pmu\tfunc=f\tcalls=1\tself.instructions=%s\tself.tsc=%s\n' \
+			9 1
+		printf 'pmu\tfunc=g\tcalls=1\tself.instructions=%s\tself.tsc=%s\n' \
+			5 2
+	} >two.pmu
+	[[ $(pmucount report --by tsc two.pmu | sed -n 's/^pmu.func=\(.\).*/\1/p' |
+		tr -d '\n') == gf ]]
+}
+
+@test "pmucount tells static functions of one name apart by their files" {
+	x86
+	printf '%s\n' 'static __attribute__((noinline)) int help(int x)' \
+		'{ __asm__ volatile(""); return x + 1; }' \
+		'int A(int x) { return help(x) + help(x); }' >a.c
+	printf '%s\n' 'static __attribute__((noinline)) int help(int x)' \
+		'{ __asm__ volatile(""); return x * 3; } int A(int);' \
+		'int main(void) { return A(1) + help(2) - 10; }' >b.c
+	cc -O1 -o two a.c b.c
+	run -0 count -b step -f help -o o.pmu -- ./two
+	is o.pmu help@a.c calls 2
+	is o.pmu help@b.c calls 1
+	run -0 pmucount report o.pmu
+	run -0 count -b step -f 'help@b*' -o o.pmu -- ./two
+	[[ $(grep -c ^pmu o.pmu) == 1 ]]
 }
 
 # The two builds of the atomic story.

@@ -118,6 +118,8 @@ gate_closed(struct thread *t, uint32_t func)
 		return false;
 	}
 	k->gated++;
+	/* Its value is in the caller's self from now on. */
+	t->view.node[t->view.top->node].flags |= PMU_F_HOLES;
 	return true;
 }
 

@@ -39,6 +39,8 @@ pmu_page_read(const volatile struct perf_event_mmap_page *p,
 		__asm__ volatile("" ::: "memory");
 		/* Bit 0 was something else before Linux 3.12. */
 		bool may = p->cap_user_rdpmc && p->cap_bit0_is_deprecated;
+		/* Off the PMU for a while: a part of the truth. */
+		may &= p->time_enabled == p->time_running;
 		uint32_t index = p->index;
 		int64_t count = p->offset;
 		bool on = may && index;

@@ -141,6 +141,7 @@ enum pmu_flag {
 	PMU_F_INHERITED = 1 << 3,   /* entered before a fork: parent's call */
 	PMU_F_ORPHAN = 1 << 4,      /* a callee's frame ended by a jump */
 	PMU_F_CUT = 1 << 5,         /* counting stopped inside it */
+	PMU_F_HOLES = 1 << 6,       /* --gate passed over callees */
 };
 
 /* A power of two: an index becomes a shift. stub_*.S has the size, too. */

@@ -1,7 +1,4 @@
-/*
- * pmucount: counts functions at their first instruction and their return,
- * and prints what could still be wrong with the numbers. See pmucount(1).
- */
+/* What is to be counted, and which backend can. */
 #define _GNU_SOURCE
 #include "pmucount.h"
 
@@ -10,16 +7,6 @@
 
 const struct backend *const backends[] = { &backend_sled, &backend_uprobe,
 	&backend_step, NULL };
-
-static const struct verb verbs[] = {
-	{ "run", verb_run, "count a command (the verb may be left out)" },
-	{ "attach", verb_attach, "count a running process for a while" },
-	{ "report", verb_report, "show what a run recorded" },
-	{ "diff", verb_diff, "same, changed or unknown" },
-	{ "list", verb_list, "counters, backends and functions" },
-	{ "", verb_run, NULL },
-	{ 0 },
-};
 
 bool
 settings_option(struct settings *s, int id, const struct opt_state *o)
@@ -128,11 +115,4 @@ backend_choose(const struct settings *s, const char *program, struct result *r,
 	const struct backend *b = first_usable(s, program, o, r, e);
 	object_close(o);
 	return b;
-}
-
-int
-main(int argc, char **argv)
-{
-	return opt_verbs(verbs, "pmucount",
-	    "counts functions at entry and exit", argc, argv);
 }
