@@ -8,7 +8,8 @@
 #   make lint bench fuzz cov completions install uninstall clean
 #   make check-NAME   a larger suite (tests/check-NAME.sh), where its parts are
 #
-# Only `make deps` installs anything or uses the network.
+# Only `make deps` installs anything or uses the network. V=1 shows the commands
+# of the build, not only what they make.
 
 VERSION = 0.1.0
 
@@ -86,6 +87,10 @@ LIBRARIES = $(BUILD)/libstraightedge.so $(BUILD)/libstraightedge.a \
 
 all: $(BINS) $(LIBRARIES)
 
+# Before a command: what it makes, instead of all its words.
+V =
+say = $(if $(V),,@echo '  $(1) $@';)
+
 # banned.h includes headers before a file's own first line: a file that asks for
 # more than POSIX gets it from here.
 gnu = $(if $(shell grep '^.define _GNU_SOURCE' $<),-D_GNU_SOURCE=)
@@ -99,35 +104,39 @@ RTOBJ = $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/pmucount/rt/*.c)) \
 	$(BUILD)/cmd/pmucount/rt/stub.o
 $(BUILD)/cmd/pmucount/rt/%.o: cmd/pmucount/rt/%.c
 	@mkdir -p $(@D)
-	$(CC) $(RTFLAGS) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(RTFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/cmd/pmucount/rt/stub.o: $(wildcard cmd/pmucount/rt/stub_*.S)
 	@mkdir -p $(@D)
-	$(CC) -c -o $@ cmd/pmucount/rt/stub_$(firstword $(subst -, ,$(shell \
+	$(call say,AS)$(CC) -c -o $@ cmd/pmucount/rt/stub_$(firstword $(subst -, ,$(shell \
 	    $(CC) -dumpmachine))).S
 $(BUILD)/libpmucount.so: $(RTOBJ)
-	$(CC) -shared -Wl,-z,now -o $@ $^ -ldl -pthread
+	$(call say,LD)$(CC) -shared -Wl,-z,now -o $@ $^ -ldl -pthread
 all: $(BUILD)/libpmucount.so
+
+define archive
+	@rm -f $@
+	$(call say,AR)ar rcsD $@ $^
+endef
 
 # `make -j deps check`: nothing is compiled before deps is done.
 $(BUILD)/%.o: %.c | $(filter deps,$(MAKECMDGOALS))
 	@mkdir -p $(@D)
-	$(CC) $(ALLCFLAGS) $(gnu) -MMD -MP -c -o $@ $<
+	$(call say,CC)$(CC) $(ALLCFLAGS) $(gnu) -MMD -MP -c -o $@ $<
 
 $(BUILD)/libse.a: $(LIBOBJ)
-	rm -f $@
-	ar rcsD $@ $(LIBOBJ)
+	$(archive)
 
 $(BUILD)/libstraightedge.so: $(APIOBJ) lib/straightedge.map
-	$(CC) $(ALLCFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(SONAME) \
-		-Wl,--version-script=lib/straightedge.map -Wl,-z,defs \
+	$(call say,LD)$(CC) $(ALLCFLAGS) $(LDFLAGS) -shared \
+		-Wl,-soname,$(SONAME) -Wl,--version-script=lib/straightedge.map -Wl,-z,defs \
 		-o $@ $(APIOBJ) $(LIBS)
-	ln -sf libstraightedge.so $(BUILD)/$(SONAME)
+	@ln -sf libstraightedge.so $(BUILD)/$(SONAME)
 
 $(BUILD)/libstraightedge.a: $(APIOBJ)
-	$(LD) -r -o $(BUILD)/libstraightedge.o $(APIOBJ)
-	objcopy -w --keep-global-symbol='se_*' $(BUILD)/libstraightedge.o
-	rm -f $@
-	ar rcsD $@ $(BUILD)/libstraightedge.o
+	@$(LD) -r -o $(BUILD)/libstraightedge.o $(APIOBJ)
+	@objcopy -w --keep-global-symbol='se_*' $(BUILD)/libstraightedge.o
+	@rm -f $@
+	$(call say,AR)ar rcsD $@ $(BUILD)/libstraightedge.o
 
 # Made anew each time: PREFIX may differ between make and make install.
 $(BUILD)/straightedge.pc: FORCE
@@ -142,13 +151,14 @@ $(BUILD)/straightedge.pc: FORCE
 
 define command
 $(BUILD)/$(1): $$(call cmdobj,$(1)) $(BUILD)/libse.a
-	$$(CC) $$(ALLCFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LIBS)
+	$$(call say,LD)$$(CC) $$(ALLCFLAGS) $$(LDFLAGS) -o $$@ $$^ $$(LIBS)
 endef
 $(foreach c,$(COMMANDS),$(eval $(call command,$(c))))
 
 define link
 	@mkdir -p $(@D)
-	$(CC) $(ALLCFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+	$(call say,LD)$(CC) $(ALLCFLAGS) $(LDFLAGS) -o $@ \
+		$(filter %.o %.a,$^) $(LIBS)
 endef
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/libse.a
 	$(link)
@@ -165,22 +175,24 @@ $(BUILD)/replay/%: $(BUILD)/tests/fuzz/fuzz_%.o \
 # The same with libFuzzer: BUILD=build/fuzz, see `fuzz`.
 $(BUILD)/fuzzer/%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/libse.a
 	@mkdir -p $(@D)
-	$(CC) $(ALLCFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	$(call say,LD)$(CC) $(ALLCFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
 
 # Tests of a command's own modules carry its name: tests/unit/COMMAND_*.c and
 # tests/fuzz/fuzz_COMMAND_*.c are linked with all of it but main.c.
 define command_tests
+$(BUILD)/cmd/$(1).a: $$(filter-out %/main.o,$$(call cmdobj,$(1)))
+	$$(archive)
 $(BUILD)/unit/$(1)_%: $(BUILD)/tests/unit/$(1)_%.o \
-		$$(filter-out %/main.o,$$(call cmdobj,$(1))) $(BUILD)/libse.a
+		$(BUILD)/cmd/$(1).a $(BUILD)/libse.a
 	$$(link)
 $(BUILD)/replay/$(1)_%: $(BUILD)/tests/fuzz/fuzz_$(1)_%.o \
-		$(BUILD)/tests/fuzz/replay.o \
-		$$(filter-out %/main.o,$$(call cmdobj,$(1))) $(BUILD)/libse.a
+		$(BUILD)/tests/fuzz/replay.o $(BUILD)/cmd/$(1).a \
+		$(BUILD)/libse.a
 	$$(link)
 $(BUILD)/fuzzer/$(1)_%: $(BUILD)/tests/fuzz/fuzz_$(1)_%.o \
-		$$(filter-out %/main.o,$$(call cmdobj,$(1))) $(BUILD)/libse.a
+		$(BUILD)/cmd/$(1).a $(BUILD)/libse.a
 	@mkdir -p $$(@D)
-	$$(CC) $$(ALLCFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
+	$$(call say,LD)$$(CC) $$(ALLCFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
 endef
 $(foreach c,$(COMMANDS) $(UNFINISHED),$(eval $(call command_tests,$(c))))
 
