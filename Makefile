@@ -33,7 +33,7 @@ BASE = arena buf cur err esc glob hash hash_wide map num select signflip stats s
 TENSOR = tensor_formats $(patsubst lib/%.c,%,$(wildcard lib/tensor*.c))
 TORCH = torch torch_call torch_legacy torch_storage torch_view torch_walk
 INPUT = bundle csv digest dtype dynamic elf foreign gzip json line pickle \
-	pickle_node slice src walk zip $(TENSOR) $(TORCH)
+	pickle_node sig slice src walk zip $(TENSOR) $(TORCH)
 DOMAIN = align align_lanes dump fingerprint fp mask profile rec rec_out reruns \
 	schema verdict
 API = se_fingerprint se_record se_stream

@@ -20,6 +20,7 @@
 #include "buf.h"
 #include "fp.h"
 #include "gzip.h"
+#include "sig.h"
 #include "tensor.h"
 
 enum {
@@ -261,10 +262,17 @@ int
 se_stream_open(struct se_stream **out, const char *path,
     const struct se_stream_options *options)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	int fd = -1, e = 0;
+	const char *where = path ? NULL : getenv(SIG_VARIABLE);
+	if (!path && (!where || !*where))
+		return SE_ENOENT;
+	if (path)
+		fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	else
+		e = sig_open(where, &fd, NULL);
 	if (fd < 0)
-		return SE_EIO;
-	int e = open_stream(out, fd, true, options);
+		return e ? e : SE_EIO;
+	e = open_stream(out, fd, true, options);
 	if (e)
 		close(fd);
 	return e;

@@ -98,7 +98,12 @@ struct se_stream_options {
 	uint64_t world;       /* ranks of the job in all; 0: not said */
 };
 
-/* Creates or truncates `path`. `options` may be NULL. */
+/*
+ * Creates or truncates `path`. NULL: appends where the environment variable
+ * STRAIGHTEDGE_SIG says ("fd:N" or a path), which a command sets that wants
+ * the fingerprints of a program; SE_ENOENT if it is not set. `options` may be
+ * NULL.
+ */
 int se_stream_open(struct se_stream **s, const char *path,
     const struct se_stream_options *options);
 /* The same on a descriptor, which stays the caller's. */

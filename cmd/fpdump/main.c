@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "num.h"
+#include "sig.h"
 
 enum {
 	DTYPE = OPT_OWN,
@@ -524,6 +525,21 @@ tick(void *user, uint64_t bytes)
 	progress_bytes(s->progress, bytes);
 }
 
+/* -o, else where the program that runs us wants fingerprints, else stdout. */
+static void
+open_output(const struct settings *s, struct cli_out *file)
+{
+	struct err e;
+	const char *where = getenv(SIG_VARIABLE);
+	if (s->common.output || !where || !*where) {
+		cli_out_open(file, s->common.output, false);
+		return;
+	}
+	*file = (struct cli_out){ .append = true };
+	if (sig_open(where, &file->fd, &e))
+		cli_die(SIG_VARIABLE "=%s: %s", where, e.msg);
+}
+
 static int
 run(struct settings *s)
 {
@@ -532,7 +548,7 @@ run(struct settings *s)
 	struct cli_out file;
 	struct rec_out *o;
 	struct err e;
-	cli_out_open(&file, s->common.output, false);
+	open_output(s, &file);
 	s->progress = progress_start(&s->common);
 	input_look(s, &in, &out);
 	if (s->common.policy.partial && in.kind != INPUT_RECORDS &&

@@ -296,7 +296,8 @@ class Recorder:
 
     def __init__(self, path, rank=None, coordinates=None, algorithm="auto",
                  compress=False, static=False, queue=0, inputs=None):
-        """`path` may hold {rank}. `coordinates`: dp, pp, tp, ep.
+        """`path` may hold {rank}; None is where STRAIGHTEDGE_SIG says, the
+        file in which `gpureplay run` looks. `coordinates`: dp, pp, tp, ep.
 
         `algorithm`: "xxh3-128" or "mix64" for all tensors; "auto" takes
         xxh3-128 for those on the CPU and mix64 elsewhere. `static` leaves time
@@ -312,7 +313,9 @@ class Recorder:
         self._step_at = ctypes.cast(self._step_text, _cp)
         self.step = 0
         self.rank, self._where = rank, dict(coordinates or {})
-        self.path = str(path).replace("{rank}", rank or "0")
+        if path is not None:
+            path = str(path).replace("{rank}", rank or "0")
+        self.path = path or os.environ.get("STRAIGHTEDGE_SIG", "")
         self._handles, self._undo = [], []
         self._waiting = collections.deque()  # records behind a device copy
         self._sites, self._forms = {}, None
@@ -328,7 +331,7 @@ class Recorder:
         self._stream = _vp()
         self._pid = os.getpid()
         _check(_lib.se_stream_open(ctypes.byref(self._stream),
-                                   os.fsencode(self.path),
+                                   os.fsencode(path) if path else None,
                                    ctypes.byref(options)), self.path)
 
     def __enter__(self):
@@ -664,7 +667,7 @@ class Recorder:
         _check(_lib.se_stream_close(stream), self.path)
 
 
-def record(path, **options):
+def record(path=None, **options):
     """Opens a Recorder: see there for the options."""
     return Recorder(path, **options)
 
@@ -726,14 +729,17 @@ def main(argv=None):
     import runpy
     p = argparse.ArgumentParser(prog="python3 -m straightedge",
                                 description=main.__doc__)
-    p.add_argument("-o", "--output", required=True, metavar="FILE",
-                   help="stream to write; {rank} becomes the rank")
+    p.add_argument("-o", "--output", metavar="FILE",
+                   help="stream to write; {rank} becomes the rank (default: "
+                        "where STRAIGHTEDGE_SIG says)")
     p.add_argument("-z", "--compress", action="store_true")
     p.add_argument("--hash", default="auto",
                    choices=("auto", "xxh3-128", "mix64"))
     p.add_argument("script")
     p.add_argument("args", nargs=argparse.REMAINDER)
     a = p.parse_args(argv)
+    if not a.output and not os.environ.get("STRAIGHTEDGE_SIG"):
+        p.error("-o FILE, or STRAIGHTEDGE_SIG in the environment")
     auto = _Auto(lambda: Recorder(a.output, compress=a.compress,
                                   algorithm=a.hash))
     auto.install()

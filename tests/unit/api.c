@@ -223,6 +223,47 @@ test_full_disk(void)
 	CHECK(se_stream_close(s) == SE_EIO);
 }
 
+static unsigned
+whole_streams(void)
+{
+	struct se_reader *r;
+	unsigned heads = 0;
+	CHECK(!se_reader_open(&r, path));
+	while (se_reader_next(r) > 0)
+		heads += *se_reader_type(r, NULL) == 'h';
+	CHECK(se_reader_state(r) == SE_STATE_COMPLETE);
+	se_reader_close(r);
+	return heads;
+}
+
+/* Where the environment says: appended, to a path or a descriptor. */
+static void
+test_wanted(void)
+{
+	struct se_stream *s;
+	char fd[32];
+	unlink(path);
+	unsetenv("STRAIGHTEDGE_SIG");
+	CHECK(se_stream_open(&s, NULL, NULL) == SE_ENOENT);
+	setenv("STRAIGHTEDGE_SIG", "fd:1000000", 1);
+	CHECK(se_stream_open(&s, NULL, NULL) == SE_EIO);
+	setenv("STRAIGHTEDGE_SIG", "fd:", 1);
+	CHECK(se_stream_open(&s, NULL, NULL) < 0);
+	setenv("STRAIGHTEDGE_SIG", path, 1);
+	for (int i = 0; i < 2; i++) {
+		CHECK(!se_stream_open(&s, NULL, NULL));
+		CHECK(!se_stream_close(s));
+	}
+	CHECK(whole_streams() == 2);
+	FILE *f = fopen(path, "a");
+	snprintf(fd, sizeof fd, "fd:%d", fileno(f));
+	setenv("STRAIGHTEDGE_SIG", fd, 1);
+	CHECK(!se_stream_open(&s, NULL, NULL));
+	CHECK(!se_stream_close(s));
+	CHECK(whole_streams() == 3 && !fclose(f));
+	unsetenv("STRAIGHTEDGE_SIG");
+}
+
 static void
 test_writer(void)
 {
@@ -260,6 +301,7 @@ main(void)
 	test_killed();
 	test_fork();
 	test_full_disk();
+	test_wanted();
 	test_writer();
 	unlink(path);
 	return test_done("unit api");
