@@ -39,9 +39,7 @@ DOMAIN = align align_lanes dump fingerprint fp mask profile rec rec_out reruns \
 API = se_fingerprint se_record se_stream
 CLI = cli opt progress
 
-COMMANDS = fpdiff fpdump pmucount rcacompose tracegate
-# Folders of cmd/ with modules that are tested, but no program yet.
-UNFINISHED = gpureplay
+COMMANDS = fpdiff fpdump gpureplay pmucount rcacompose tracegate
 
 # Tests (unit programs and bats files) that run threads, for `make tsan`.
 THREADED = abi api fpdump
@@ -194,7 +192,7 @@ $(BUILD)/fuzzer/$(1)_%: $(BUILD)/tests/fuzz/fuzz_$(1)_%.o \
 	@mkdir -p $$(@D)
 	$$(call say,LD)$$(CC) $$(ALLCFLAGS) -fsanitize=fuzzer -o $$@ $$^ $$(LIBS)
 endef
-$(foreach c,$(COMMANDS) $(UNFINISHED),$(eval $(call command_tests,$(c))))
+$(foreach c,$(COMMANDS),$(eval $(call command_tests,$(c))))
 
 # ---- tests
 

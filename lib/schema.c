@@ -269,6 +269,27 @@ static const struct schema_key delta_keys[] = {
 	F("p"), F("layout"), I("n"), T("bound"), T("need"), T("object"), END,
 };
 
+/* gpureplay: what a run is going to do, its devices, its processes. */
+static const struct schema_key plan_keys[] = {
+	I("group"), REQ("devices", KEY_INT), I("rounds"), I("divergent"),
+	TM("max_time"), TM("timeout"), F("rate"), F("alpha"), F("ratio"),
+	T("model"), END,
+};
+
+static const struct schema_key device_keys[] = {
+	REQ("entity", KEY_TEXT), I("group"), T("role"), I("processes"), I("k"),
+	F("low"), F("high"), T("pin"), I("exit"), I("signal"), I("timeout"),
+	I("flood"), I("nosig"), I("damaged"), I("strays"), F("p"), F("ratio"),
+	T("model"), T("driver"), T("uuid"), T("serial"), T("slot"), I("busy"),
+	T("note"), END,
+};
+
+static const struct schema_key process_keys[] = {
+	REQ("entity", KEY_TEXT), I("round"), T("outcome"), I("exit"),
+	I("signal"), I("result"), I("records"), T("pin"), TM("dur"),
+	I("strays"), I("cpu"), T("env"), T("argv"), T("note"), END,
+};
+
 const struct schema_type schema_types[] = {
 	{ "head", head_keys },
 	{ "fp", fp_keys },
@@ -314,6 +335,9 @@ const struct schema_type schema_types[] = {
 	{ "coverage", coverage_keys },
 	{ "caveat", caveat_keys },
 	{ "delta", delta_keys },
+	{ "plan", plan_keys },
+	{ "device", device_keys },
+	{ "process", process_keys },
 	{ "verdict", verdict_keys },
 	{ "end", end_keys },
 	END,

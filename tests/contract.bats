@@ -72,6 +72,9 @@ typical() {
 		printf '[{"ph":"X","name":"a","ts":1,"dur":5}]' >t.json
 		echo tracegate path t.json
 		;;
+	gpureplay)
+		echo gpureplay devices
+		;;
 	pmucount)
 		printf 'counter\tname=instructions\texact=yes\n' >a.pmu
 		printf 'pmu\tfunc=f\tcalls=2\tself.instructions=10\t' >>a.pmu

@@ -147,6 +147,8 @@ find lib cmd -name '*.[ch]' 2>/dev/null | sort | xargs awk -v lists="$lists" '
 	}
 	below {
 		text = code($0)
+		# The API promises to look at this one: se_stream_open(3).
+		sub(/getenv\(SIG_VARIABLE\)/, "", text)
 		if (text ~ words && text !~ /__attribute__/)
 			complain(FILENAME ":" FNR ": below CLI: " $0)
 	}

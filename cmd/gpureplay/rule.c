@@ -179,8 +179,11 @@ judge_clean(const struct rule_setup *s, const struct rule_device *d, size_t n,
 {
 	double log_term = clean_term(n);
 	uint64_t failed = 0;
-	for (size_t i = 0; i < n; i++)
+	bool pinned = true;
+	for (size_t i = 0; i < n; i++) {
 		failed += d[i].failed;
+		pinned &= d[i].pinned;
+	}
 	v->bound = fmin(1, log_term / (double)d[0].processes);
 	v->bound_rep = v->bound;
 	uint64_t least = d[0].repetitions;
@@ -190,11 +193,13 @@ judge_clean(const struct rule_setup *s, const struct rule_device *d, size_t n,
 		v->bound_rep = fmin(1, log_term / (double)least);
 	uint64_t want = rule_clean(s, n);
 	bool enough = d[0].processes >= want || v->bound_rep <= s->rate;
-	if (enough && !failed) {
+	if (enough && !failed && pinned) {
 		v->result = RULE_HEALTHY;
 		return;
 	}
-	unknown(v, enough ? RULE_FAILURES : RULE_FEW);
+	unknown(v, !enough  ? RULE_FEW
+		   : failed ? RULE_FAILURES
+			    : RULE_PIN_UNVERIFIED);
 	v->clean = enough ? 0 : want - d[0].processes;
 }
 

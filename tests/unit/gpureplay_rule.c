@@ -160,6 +160,10 @@ test_rows(void)
 	s.rate = 0.3;
 	rule_judge(&s, d, 3, 0, &v);
 	CHECK(v.result == RULE_HEALTHY && rule_clean(&s, 3) == 14);
+	/* Nor if it may have run elsewhere. */
+	d[1].pinned = false;
+	rule_judge(&s, d, 3, 0, &v);
+	CHECK(v.result == RULE_UNKNOWN && v.reason == RULE_PIN_UNVERIFIED);
 	d[2].failed = 1;
 	rule_judge(&s, d, 3, 0, &v);
 	CHECK(v.result == RULE_UNKNOWN && v.reason == RULE_FAILURES);
