@@ -1,7 +1,7 @@
 #!/bin/bash
-# pmucount on real programs: minutes of stepping and of patched code.
+# pmucount on real programs: stepped, patched while they run, and probed.
 #
 # usage: tests/check-pmucount.sh        BUILD=build
 set -u
 cd "$(dirname "$0")/.." || exit 2
-exec tests/tools/check tests/pmu/pmucount.bats
+exec tests/tools/check tests/pmu/*.bats

@@ -1,17 +1,25 @@
 /*
- * The first process of the arm64 guest: mounts what is needed, runs each
- * script line of /tests with its output to the console, and powers off.
+ * The first process of the arm64 guest: mounts what is needed, runs pmucount
+ * on /guest in each way with the records on the console, and powers off. A
+ * run that does not end is killed and says so.
  */
 #include <fcntl.h>
+#include <linux/perf_event.h>
+#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/reboot.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <linux/perf_event.h>
 #include <unistd.h>
+
+enum {
+	LIMIT = 4, /* seconds of the guest's clock: 10^9 instructions each */
+	WORDS = 32,
+};
+
+static pid_t child;
 
 static void
 put(const char *path, const char *text)
@@ -35,17 +43,36 @@ show(const char *path)
 }
 
 static void
-run(const char *name, char **argv)
+too_long(int sig)
 {
-	int st = 0;
+	static const char text[] = "init: did not end\n";
+	if (write(1, text, sizeof text - 1))
+		kill(-child, SIGKILL);
+}
+
+/* A program and its arguments, between blanks. */
+static void
+run(const char *name, const char *command)
+{
+	char text[512], *argv[WORDS];
+	int st = 0, n = 0;
+	snprintf(text, sizeof text, "%s", command);
+	for (char *w = strtok(text, " "); w && n < WORDS - 1;
+	     w = strtok(NULL, " "))
+		argv[n++] = w;
+	argv[n] = NULL;
 	printf("== %s\n", name);
 	fflush(stdout);
-	pid_t p = fork();
-	if (!p) {
+	child = fork();
+	if (!child) {
+		setpgid(0, 0);
 		execv(argv[0], argv);
 		_exit(127);
 	}
-	waitpid(p, &st, 0);
+	alarm(LIMIT);
+	while (waitpid(child, &st, 0) < 0)
+		;
+	alarm(0);
 	show("/o.pmu");
 	printf("rc=%d\n", WIFEXITED(st) ? WEXITSTATUS(st) : 128);
 	fflush(stdout);
@@ -65,26 +92,31 @@ take_all(void)
 	}
 }
 
-#define PMU "/pmucount"
+#define COUNT "/pmucount -o /o.pmu "
+#define SLED COUNT "-b sled --event "
+#define PROBE COUNT "-b uprobe -f leaf -f loopn -f twice --event "
 
 int
 main(void)
 {
-	char *sled[] = { PMU, "-b", "sled", "--event", "instructions", "-o",
-		"/o.pmu", "--", "/guest", NULL };
-	char *probe[] = { PMU, "-b", "uprobe", "--event", "instructions", "-f",
-		"leaf", "-f", "loopn", "-f", "twice", "-o", "/o.pmu", "--",
-		"/guest", NULL };
-	char *list[] = { PMU, "list", NULL };
 	mount("proc", "/proc", "proc", 0, NULL);
 	mount("sys", "/sys", "sysfs", 0, NULL);
-	run("list", list);
-	run("read", sled);
+	mount("dev", "/dev", "devtmpfs", 0, NULL);
+	signal(SIGALRM, too_long);
+	run("list", "/pmucount list");
+	run("read", SLED "instructions -- /guest");
+	run("read-faults", SLED "instructions,page-faults -- /guest");
+	run("faults-read", SLED "page-faults,instructions -- /guest");
+	run("uprobe", PROBE "instructions -- /guest");
+	run("uprobe-faults", PROBE "instructions,page-faults -- /guest");
+	run("diff",
+	    "/pmucount diff -n 2 -b sled --event instructions -f update "
+	    "--a /before --b /after");
 	put("/proc/sys/kernel/perf_user_access", "1");
-	run("page", sled);
-	run("uprobe", probe);
+	run("page", SLED "instructions -- /guest");
+	run("page-faults", SLED "instructions,page-faults -- /guest");
 	take_all();
-	run("taken", sled);
+	run("taken", SLED "instructions -- /guest");
 	printf("== end\n");
 	fflush(stdout);
 	reboot(RB_POWER_OFF);

@@ -195,10 +195,11 @@ void pmu_cal_loop(uint64_t n) PMU_HIDDEN; /* 2n instructions */
 extern struct spot pmu_cal_site[2] PMU_HIDDEN;
 
 enum {
-	ROUNDS = 201,  /* calls for the median of `self` */
-	OUTER = 15,    /* runs for the median of `child` */
-	CALLS = 1000,  /* in pmu_cal_calls */
-	TRUE_LEAF = 2, /* instructions of pmu_cal_leaf: nop, ret */
+	ROUNDS = 201,   /* calls for the median of `self` */
+	OUTER = 15,     /* runs for the median of `child` */
+	OUTER_READ = 3, /* the same where each read is a system call */
+	CALLS = 1000,   /* in pmu_cal_calls */
+	TRUE_LEAF = 2,  /* instructions of pmu_cal_leaf: nop, ret */
 	TRUE_CALLS = 3005 + CALLS * TRUE_LEAF, /* counted in stub_*.S */
 	SHORT_LOOP = 1000,
 	LONG_LOOP = 1000000,
@@ -279,9 +280,12 @@ measure_child(struct thread *t, struct pmu_calib *k)
 {
 	static int64_t with[PMU_COUNTERS][OUTER], bare[PMU_COUNTERS][OUTER];
 	struct pmu_node *n = &t->view.node[PMU_FIRST_NODE + 1];
-	unsigned counters = pmu_rt.head->ncounters;
+	unsigned counters = pmu_rt.head->ncounters, outer = OUTER;
+	for (unsigned c = 0; c < counters; c++)
+		if (k->how[c] == PMU_READ)
+			outer = OUTER_READ;
 	pmu_cal_calls();
-	for (unsigned i = 0; i < OUTER; i++) {
+	for (unsigned i = 0; i < outer; i++) {
 		uint64_t a[PMU_COUNTERS], b[PMU_COUNTERS], was[PMU_COUNTERS];
 		for (unsigned c = 0; c < counters; c++)
 			was[c] = n->incl[c];
@@ -296,8 +300,8 @@ measure_child(struct thread *t, struct pmu_calib *k)
 	}
 	for (unsigned c = 0; c < counters; c++) {
 		int64_t base = k->trusted[c] == 1 ? TRUE_CALLS + k->self[c]
-						  : median(bare[c], OUTER);
-		int64_t extra = median(with[c], OUTER) - base;
+						  : median(bare[c], outer);
+		int64_t extra = median(with[c], outer) - base;
 		k->child[c] = (extra + CALLS / 2) / CALLS;
 	}
 }
