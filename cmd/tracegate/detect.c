@@ -5,6 +5,9 @@
 
 #include "reasons.h"
 
+/* A healthy stream is called an anomaly once in so many. */
+#define LEVEL 0.001
+
 const char *const why_name[WHY_COUNT] = {
 	[WHY_NONE] = "",
 	[WHY_SLOW] = REASON_SLOW,
@@ -72,21 +75,64 @@ opening_percent(const struct opening *o)
 	return p >= (double)UINT32_MAX ? UINT32_MAX : (uint32_t)p;
 }
 
+/*
+ * What the tail of its own durations makes a key open at, per slice: healthy
+ * durations with a heavy tail (Pareto) have no end that a stall could be
+ * beyond. A rare mode far from the rest, as a garbage collection is, has
+ * hardly any tail between it and the rest, and is not excused by this.
+ */
 static double
-key_expected(const struct key *k)
+tail_beyond(const struct key *k, int64_t ns)
 {
-	uint32_t ppm = k->cls == CLASS_PLAIN ? BASE_PLAIN_PPM : BASE_SYNC_PPM;
+	struct quantiles q;
+	double a = k->hist ? hist_tail(k->hist) : 0;
+	if (a <= 0)
+		return 0;
+	hist_quantiles(k->hist, &q);
+	return 0.01 * pow((double)ns / (double)q.q99, -a);
+}
+
+/* By the rule that is the easiest to break. */
+static double
+tail_rate(const struct detect *d, const struct key *k)
+{
+	struct quantiles q = { 0 };
+	if (k->hist)
+		hist_quantiles(k->hist, &q);
+	if (k->cls != CLASS_PLAIN || d->sensitive)
+		return tail_beyond(k, 2 * q.q99 + d->floor);
+	return tail_beyond(
+	    k, max(max(q.q999 * 3 / 2, 2 * q.q50), q.q50 + d->floor));
+}
+
+static double
+key_expected(const struct detect *d, const struct key *k)
+{
+	double ppm = k->cls == CLASS_PLAIN ? BASE_PLAIN_PPM : BASE_SYNC_PPM;
 	double cold = k->slices < DETECT_COLD ? (double)k->slices : DETECT_COLD;
+	ppm = fmax(ppm, tail_rate(d, k) * 1e6);
 	return (cold * BASE_COLD_PPM + ((double)k->slices - cold) * ppm) / 1e6;
 }
 
 double
-detect_expected(const struct keys *k)
+detect_expected(const struct detect *d, const struct keys *k)
 {
 	double e = 0;
 	for (uint32_t i = 1; i < k->n; i++)
-		e += key_expected(&k->key[i]);
+		e += key_expected(d, &k->key[i]);
 	return e;
+}
+
+uint32_t
+detect_far(const struct keys *k)
+{
+	for (uint32_t i = 1; i < k->n; i++) {
+		const struct key *it = &k->key[i];
+		if (it->far &&
+		    (double)it->slices * tail_beyond(it, it->far) < LEVEL)
+			return i;
+	}
+	return KEY_OVERFLOW;
 }
 
 /*
@@ -109,14 +155,15 @@ poisson_limit(double mean, double alpha)
 }
 
 uint32_t
-detect_many(const struct keys *k)
+detect_many(const struct detect *d, const struct keys *k)
 {
 	uint32_t tested = 0;
 	for (uint32_t i = 1; i < k->n; i++)
 		tested += k->key[i].slices > 0;
 	for (uint32_t i = 1; i < k->n; i++)
-		if (k->key[i].opened > poisson_limit(key_expected(&k->key[i]),
-					   0.001 / (double)tested))
+		if (k->key[i].opened >
+		    poisson_limit(
+			key_expected(d, &k->key[i]), LEVEL / (double)tested))
 			return i;
 	return KEY_OVERFLOW;
 }

@@ -57,14 +57,22 @@ uint32_t opening_percent(const struct opening *o);
 int detect_slice(const struct detect *d, const struct key *k,
     const struct quantiles *q, int64_t ns, int64_t *threshold);
 
-/* The expected number of openings among what was tested. */
-double detect_expected(const struct keys *k);
+/*
+ * The expected number of openings among what was tested: the stated base rate,
+ * or what the tail of the durations says if that is more.
+ */
+double detect_expected(const struct detect *d, const struct keys *k);
+/*
+ * The first key with an opening beyond DETECT_HUGE thresholds, and too far for
+ * the tail of its durations; KEY_OVERFLOW if none.
+ */
+uint32_t detect_far(const struct keys *k);
 /* The smallest count that a Poisson variable exceeds with less than `alpha`. */
 uint64_t poisson_limit(double mean, double alpha);
 /*
  * The first key that opened more often than its base rate explains, at a
  * level of 1 in 1000 over all keys; KEY_OVERFLOW if none.
  */
-uint32_t detect_many(const struct keys *k);
+uint32_t detect_many(const struct detect *d, const struct keys *k);
 
 #endif

@@ -145,6 +145,17 @@ worse(const struct opening *a, const struct opening *b)
 	return opening_percent(a) > opening_percent(b);
 }
 
+/* Whether a duration is too far for its kind is known at the end. */
+static void
+note_far(struct gate *g, const struct opening *o)
+{
+	struct key *k = &g->keys.key[o->key];
+	if (o->why == WHY_GAP)
+		g->n.huge++;
+	else if (o->value > k->far)
+		k->far = o->value;
+}
+
 struct window *
 gate_open(struct gate *g, const struct opening *o)
 {
@@ -158,7 +169,7 @@ gate_open(struct gate *g, const struct opening *o)
 	if (o->ts + o->dur > g->episode_end || g->n.openings == 1)
 		g->episode_end = o->ts + o->dur;
 	if (opening_percent(o) >= DETECT_HUGE * 100)
-		g->n.huge++;
+		note_far(g, o);
 	if (o->why == WHY_SLO || o->why == WHY_BASELINE)
 		g->n.certain++;
 	if (g->n.openings == 1 || worse(o, &g->worst))
@@ -346,11 +357,11 @@ decide(const struct gate *g, struct verdict *v)
 	if (n->certain) {
 		v->reason =
 		    g->worst.why == WHY_SLO ? REASON_SLO : REASON_BASELINE;
-	} else if (n->huge) {
+	} else if (n->huge || detect_far(&g->keys)) {
 		v->reason = REASON_FAR;
 	} else if (n->gaps) {
 		v->reason = REASON_GAP;
-	} else if (detect_many(&g->keys)) {
+	} else if (detect_many(&g->set->detect, &g->keys)) {
 		v->reason = REASON_MANY;
 	} else if (!any_warm(g)) {
 		v->result = "unknown";
@@ -449,9 +460,11 @@ put_verdict(struct gate *g, const struct verdict *v, double expected)
 	    n->tested ? (k + 3 + 2 * sqrt(k)) / (double)n->tested : 1.0);
 	bool clean = v->status == STATUS_CLEAN;
 	verdict_begin(g->rec, v, STR_NULL, clean ? bound : NULL);
-	uint32_t key = v->reason && !strcmp(v->reason, REASON_MANY)
-			   ? detect_many(&g->keys)
-			   : g->worst.key;
+	uint32_t key = g->worst.key;
+	if (v->reason && !strcmp(v->reason, REASON_MANY))
+		key = detect_many(&g->set->detect, &g->keys);
+	else if (v->reason && !strcmp(v->reason, REASON_FAR) && !n->huge)
+		key = detect_far(&g->keys);
 	if (v->status == STATUS_FOUND)
 		put_name(g->rec, "name", key_name(&g->keys.key[key]));
 	rec_u64(g->rec, "openings", n->episodes);
@@ -498,7 +511,7 @@ int
 gate_report(struct gate *g)
 {
 	struct verdict v;
-	double expected = detect_expected(&g->keys);
+	double expected = detect_expected(&g->set->detect, &g->keys);
 	const char *none = nothing(g);
 	put_head(g);
 	compare_baseline(g);

@@ -1,6 +1,7 @@
 /* Durations as integer log histograms: see hist.h. */
 #include "hist.h"
 
+#include <math.h>
 #include <string.h>
 
 static const uint32_t permille[3] = { 500, 990, 999 };
@@ -64,6 +65,28 @@ hist_quantiles(const struct hist *h, struct quantiles *q)
 	q->q50 = hist_top(b[0]);
 	q->q99 = hist_top(b[1]);
 	q->q999 = hist_top(b[2]);
+}
+
+/* Buckets are 1/16 wide: a ratio within one says "very fast". */
+static double
+falls(uint32_t from, uint32_t to, double share)
+{
+	double ratio = (double)hist_top(to) / (double)hist_top(from);
+	return ratio < 1.0 + 1.0 / HIST_SUB ? 64 : share / log(ratio);
+}
+
+double
+hist_tail(const struct hist *h)
+{
+	uint64_t n = (uint64_t)h->ncur + h->nprev;
+	uint64_t rank[3] = { n * 90 / 100, n * 97 / 100, n * 99 / 100 };
+	uint32_t b[3];
+	if (n < HIST_TAIL)
+		return 0;
+	find(h, rank, b, 3);
+	if (!hist_top(b[0]))
+		return 0;
+	return fmax(falls(b[0], b[2], log(10)), falls(b[1], b[2], log(3)));
 }
 
 void

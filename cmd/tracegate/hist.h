@@ -11,6 +11,7 @@ enum {
 	HIST_SUB = 16,
 	HIST_BUCKETS = 768, /* up to 2^51 ns: 26 days */
 	HIST_HALF = 8192,   /* samples until the older half is dropped */
+	HIST_TAIL = 256,    /* samples below which a tail is a guess */
 };
 
 /* Two halves: the current samples, and the 8192 before them. */
@@ -43,6 +44,12 @@ int64_t hist_top(uint32_t bucket);
 /* `half`: samples until the older half is forgotten; 0: never. */
 void hist_add(struct hist *h, int64_t ns, uint32_t half);
 void hist_quantiles(const struct hist *h, struct quantiles *q);
+
+/*
+ * How fast the tail falls: a in P(d > x) ~ x^-a, from the quantiles 90 % to
+ * 99 % and 97 % to 99 %, whichever falls faster. 0: too few samples.
+ */
+double hist_tail(const struct hist *h);
 
 /*
  * The same for all samples but one that fell into `bucket`: what a sample of a

@@ -39,6 +39,7 @@ struct key {
 	uint64_t events; /* all */
 	uint64_t slices; /* with a duration */
 	uint64_t opened;
+	int64_t far; /* the longest opening beyond DETECT_HUGE thresholds */
 	int64_t warm[KEY_WARM];
 	int64_t slo;     /* 0: none */
 	int64_t fixed_t; /* threshold of the baseline */
