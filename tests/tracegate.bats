@@ -85,6 +85,140 @@ steps() {
 	done
 }
 
+# random SEED: rand() for awk, the same everywhere.
+random='function rnd() { x = (x * 16807) % 2147483647; return x / 2147483647 }
+	function normal() {
+		return sqrt(-2 * log(rnd())) * cos(6.283185307 * rnd()) }
+	function slice(name, ts, dur, tid, args) {
+		printf "{\"ph\":\"X\",\"name\":\"%s\",\"ts\":%d,", name, ts
+		printf "\"dur\":%d,\"pid\":1,\"tid\":%d,", dur, tid
+		printf "\"args\":{%s}},\n", args }
+	BEGIN { x = 12345; print "[" }
+	END { printf "{\"ph\":\"i\",\"name\":\"end\",\"ts\":%d}]\n", t }'
+
+@test "tracegate does not call a heavy tail an anomaly" {
+	awk "$random"' BEGIN { for (i = 0; i < 20000; i++) {
+		d = 20000 * (1 - rnd()) ^ (-1 / 2.5)
+		slice("step", t, d, 1); t += d } exit }' >t.json
+	for how in --file --live; do
+		run -0 tracegate -q $how t.json
+		[ "$(field openings <<<"$output")" -gt 20 ]
+	done
+}
+
+@test "tracegate --cost measures a slice by its tokens" {
+	prefill=$random' BEGIN { for (i = 0; i < 6000; i++) {
+		tokens = int(2 ^ (3 + 9 * rnd()))
+		d = (2000 + 50 * tokens) * exp(0.2 * normal())
+		if (i % 100 == 99 && i > 3000 && stall) {
+			tokens = 16; d = 20000 }
+		slice("forward", t, d, 1, "\"tokens\":" tokens)
+		t += d + 100 } exit }'
+	awk "$prefill" >good.json
+	awk -v stall=1 "$prefill" >bad.json
+	for how in --file --live; do
+		run -0 tracegate -q $how --cost=tokens good.json
+		run -1 tracegate -q $how --cost=tokens bad.json
+		[ "$(field reason <<<"$output")" = many ]
+	done
+	# 20 ms are nothing odd for those who do not know the tokens.
+	run -0 tracegate -q bad.json
+	run -1 tracegate -v --cost=tokens -o s.json bad.json
+	grep -q $'^open.*reason=cost' <<<"$output"
+	# An argument that is not there changes nothing.
+	run -0 tracegate -q --cost=batch good.json
+}
+
+@test "tracegate --fields finds the cost in a column" {
+	awk 'BEGIN { print "ts,dur,name,tok"
+		for (i = 0; i < 3000; i++) {
+			tok = 1 + i % 40; d = 1000 + 100 * tok + i * 7 % 90
+			if (i % 50 == 7) { tok = 2; d = 4500 }
+			printf "%d,%d,step,%d\n", t, d, tok; t += d } }' >t.csv
+	run -0 tracegate -q --floor=100us --fields=ts=ts,dur=dur,name=name t.csv
+	run -1 tracegate -q --floor=100us \
+		--fields=ts=ts,dur=dur,name=name,cost=tok t.csv
+	[ "$(field reason <<<"$output")" = many ]
+}
+
+@test "tracegate says unknown when costs are too different to compare" {
+	awk "$random"' BEGIN { for (i = 0; i < 200; i++) {
+		slice("forward", t, 1000 + 50 * i, 1, "\"tokens\":" i * i * i)
+		t += 20000 } exit }' >t.json
+	run -3 tracegate -q --cost=tokens t.json
+	[ "$(field reason <<<"$output")" = untested ]
+}
+
+@test "tracegate --peers finds the lane that the others wait for" {
+	ranks=$random' BEGIN { for (i = 0; i < 300; i++) {
+		most = 0
+		for (k = 1; k <= 8; k++) {
+			d = 20000 * exp(0.1 * normal())
+			if (k == 5 && stall) d *= 3
+			if (d > most) most = d
+			slice("step", t + k, d, k) }
+		t += most + 500 } exit }'
+	awk "$ranks" >good.json
+	awk -v stall=1 "$ranks" >bad.json
+	for how in --file --live; do
+		run -0 tracegate -q $how --peers=step good.json
+		# It is slow from its first step on: no history sees it.
+		run -0 tracegate -q $how bad.json
+		run -1 tracegate -q $how --peers=step bad.json
+		[ "$(field reason <<<"$output")" = many ]
+		run -1 tracegate -v $how --peers=step -o s.json bad.json
+		grep -q $'^open.*reason=peer.*thread=5' <<<"$output"
+		! grep -P '^open.*reason=peer.*thread=(?!5\t)' <<<"$output"
+	done
+}
+
+@test "tracegate --peers goes on when one of them ends" {
+	awk 'BEGIN { print "["
+		for (i = 0; i < 400; i++)
+			for (k = 1; k <= 4; k++) {
+				if (k == 4 && i > 100)
+					continue
+				d = k == 2 && i > 300 ? 9000 : 1000 + i * 7 % 5
+				printf "{\"ph\":\"X\",\"name\":\"step\",\"ts\":%d,", i * 10000
+				printf "\"dur\":%d,\"pid\":1,\"tid\":%d},\n", d, k }
+		print "{}]" }' >t.json
+	for how in --file --live; do
+		run -1 tracegate -v $how --peers=step -o s.json t.json
+		n=$(grep -c $'^open.*reason=peer.*thread=2' <<<"$output")
+		[ "$n" -ge 90 ]
+	done
+}
+
+@test "tracegate --steady sees that events come too often or too rarely" {
+	requests=$random' BEGIN { while (t < 60e6) {
+		rate = t > 30e6 && t < 32e6 ? odd : 100
+		t -= log(rnd()) * 1e6 / rate
+		slice("req", t, 50, 1) } exit }'
+	for how in --file --live; do
+		awk -v odd=100 "$requests" >t.json
+		run -0 tracegate -q $how --steady=req t.json
+		for odd in 400 10; do
+			awk -v odd=$odd "$requests" >t.json
+			run -0 tracegate -q $how t.json
+			run -1 tracegate -q $how --steady=req=1s t.json
+			[ "$(field reason <<<"$output")" = rate ]
+		done
+	done
+	run -2 tracegate -q --steady=req=1ns t.json
+}
+
+@test "tracegate --fast opens on what takes far too little" {
+	awk "$random"' BEGIN { for (i = 0; i < 2000; i++) {
+		d = 20000 * exp(0.1 * normal())
+		if (i % 40 == 30) d = 900
+		slice("step", t, d, 1); t += 25000 } exit }' >t.json
+	for how in --file --live; do
+		run -0 tracegate -q $how t.json
+		run -1 tracegate -v $how --fast -o s.json t.json
+		[ "$(grep -c $'^open.*reason=fast' <<<"$output")" -ge 45 ]
+	done
+}
+
 # bats test_tags=slow
 @test "tracegate windows hold exactly the events within them" {
 	need python3

@@ -18,6 +18,9 @@ const char *const why_name[WHY_COUNT] = {
 	[WHY_FAST] = REASON_FAST,
 	[WHY_GAP] = REASON_GAP,
 	[WHY_AUDIT] = REASON_AUDIT,
+	[WHY_COST] = REASON_COST,
+	[WHY_RATE] = REASON_RATE,
+	[WHY_PEER] = REASON_PEER,
 };
 
 static int64_t
@@ -66,6 +69,17 @@ detect_slice(const struct detect *d, const struct key *k,
 	return ns < *t ? WHY_FAST : WHY_NONE;
 }
 
+int
+detect_cost(const struct detect *d, const struct key *k, uint8_t bin,
+    int64_t ns, int64_t *t)
+{
+	*t = k->slo ? k->slo : k->cls == CLASS_STEP ? d->slo : 0;
+	if (*t && ns > *t)
+		return WHY_SLO;
+	*t = k->cost->limit[bin];
+	return *t && ns > *t ? WHY_COST : WHY_NONE;
+}
+
 uint32_t
 opening_percent(const struct opening *o)
 {
@@ -85,7 +99,7 @@ static double
 tail_beyond(const struct key *k, int64_t ns)
 {
 	struct quantiles q;
-	double a = k->hist ? hist_tail(k->hist) : 0;
+	double a = k->hist && !k->cost ? hist_tail(k->hist) : 0;
 	if (a <= 0)
 		return 0;
 	hist_quantiles(k->hist, &q);
@@ -111,7 +125,9 @@ key_expected(const struct detect *d, const struct key *k)
 	double ppm = k->cls == CLASS_PLAIN ? BASE_PLAIN_PPM : BASE_SYNC_PPM;
 	double cold = k->slices < DETECT_COLD ? (double)k->slices : DETECT_COLD;
 	ppm = fmax(ppm, tail_rate(d, k) * 1e6);
-	return (cold * BASE_COLD_PPM + ((double)k->slices - cold) * ppm) / 1e6;
+	return (cold * BASE_COLD_PPM + ((double)k->slices - cold) * ppm +
+		   (double)k->compared * BASE_SYNC_PPM) /
+	       1e6;
 }
 
 double

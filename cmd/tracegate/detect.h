@@ -30,6 +30,9 @@ enum why {
 	WHY_FAST = 6,     /* far below its own past */
 	WHY_GAP = 7,      /* a beat is missing */
 	WHY_AUDIT = 8,    /* not slow: a random sample of normal steps */
+	WHY_COST = 9,     /* beyond what its tokens or the like explain */
+	WHY_RATE = 10,    /* --steady: too many, or too few */
+	WHY_PEER = 11,    /* --peers: beyond what the others took */
 	WHY_COUNT
 };
 
@@ -53,6 +56,9 @@ struct opening {
 /* value / threshold in hundredths, at most UINT32_MAX. */
 uint32_t opening_percent(const struct opening *o);
 
+/* The same for one that carries a cost, of `bin`. */
+int detect_cost(const struct detect *d, const struct key *k, uint8_t bin,
+    int64_t ns, int64_t *threshold);
 /* WHY_NONE, or why a slice of `ns` opens; *threshold is what it passed. */
 int detect_slice(const struct detect *d, const struct key *k,
     const struct quantiles *q, int64_t ns, int64_t *threshold);

@@ -11,6 +11,7 @@
 #include "gate.h"
 #include "sorter.h"
 #include "spool.h"
+#include "watch.h"
 
 enum {
 	KEPT_SHARE = 4, /* of --memory goes to the list of kept events */
@@ -43,6 +44,7 @@ add_event(struct file *f, const struct event *ev, struct err *e)
 	if (g->keys.n != known)
 		gate_new_key(g, it.key);
 	it.lane = lanes_of(&g->lanes, ev);
+	it.cost = gate_cost(g, ev);
 	it.cls = gate_class(g, ev, it.key);
 	if (ev->name.len && phase_pair(ev->ph) == 'e')
 		it.flags |= ITEM_NAMED;
@@ -96,20 +98,22 @@ read_all(struct file *f, struct err *e)
 /* ---- pairs and histograms ----------------------------------------------- */
 
 static void
-learn(struct gate *g, uint32_t id, int64_t dur, int64_t at)
+learn(struct gate *g, const struct item *it)
 {
-	struct key *k = &g->keys.key[id];
+	struct key *k = &g->keys.key[it->key];
 	uint64_t nth = k->slices++;
-	if (id == KEY_OVERFLOW)
+	if (it->key == KEY_OVERFLOW)
 		return;
-	gate_shift(g, k, dur, at);
+	gate_shift(g, k, it->dur, it->ts);
+	if (it->cost && keys_cost(&g->keys, it->key))
+		cost_add(k->cost, it->cost, it->dur, 0);
 	if (nth < KEY_WARM) {
-		k->warm[nth] = dur;
+		k->warm[nth] = it->dur;
 		return;
 	}
 	if (!k->hist)
 		k->hist = cli_alloc(1, sizeof *k->hist);
-	hist_add(k->hist, dur, 0);
+	hist_add(k->hist, it->dur, 0);
 }
 
 /* Starts of a run are not its rule, unless there is nothing else. */
@@ -127,6 +131,8 @@ settle_keys(struct gate *g)
 			hist_add(k->hist, k->warm[s], 0);
 		hist_rest_make(k->hist, &k->rest);
 		hist_quantiles(k->hist, &k->q);
+		if (k->cost)
+			cost_fit(k->cost, g->set->detect.floor);
 	}
 }
 
@@ -166,7 +172,7 @@ end_pair(struct file *f, size_t i)
 	end->flags |= ITEM_PAIRED;
 	end->key = begin->key;
 	end->cls = begin->cls;
-	learn(g, begin->key, begin->dur, begin->ts);
+	learn(g, begin);
 }
 
 static void
@@ -194,7 +200,7 @@ pair_all(struct file *f)
 		if (it->ph == 'X') {
 			struct lane *l = &g->lanes.lane[it->lane];
 			nest(g, l, it->ts, it->ts + it->dur);
-			learn(g, it->key, it->dur, it->ts);
+			learn(g, it);
 			continue;
 		}
 		char half = phase_pair(it->ph);
@@ -235,9 +241,7 @@ judge(struct file *f, const struct item *it)
 		.value = it->dur,
 		.key = it->key,
 		.lane = it->lane };
-	g->n.tested++;
-	o.why = (uint8_t)detect_slice(
-	    &g->set->detect, k, &q, it->dur, &o.threshold);
+	o.why = (uint8_t)gate_judge(g, k, &q, it->cost, &o);
 	if (o.why) {
 		gate_open(g, &o);
 	} else if (k->cls == CLASS_STEP && gate_audits(g, g->n.tested)) {
@@ -315,9 +319,14 @@ judge_all(struct file *f)
 		const struct item *it = &f->item[i];
 		if (beating && phase_pair(it->ph) != 'e')
 			beats(f, it, false);
-		if (is_slice(it))
-			judge(f, it);
+		if (phase_pair(it->ph) != 'e')
+			watch_event(g, it->key, it->lane, it->ts);
+		if (!is_slice(it))
+			continue;
+		judge(f, it);
+		watch_slice(g, it->key, it->lane, it->ts, it->dur);
 	}
+	watch_end(g);
 }
 
 /* ---- keeping --------------------------------------------------------- */

@@ -31,8 +31,11 @@ static const struct opt table[] = {
 	{ OPT_F_FLOOR, "floor", "TIME", "a stall adds this to the median (1ms)" },
 	{ OPT_F_SENSITIVE, "sensitive", NULL, "2 x Q0.99 for all names" },
 	{ OPT_F_FAST, "fast", NULL, "also what is far too fast" },
+	{ OPT_F_COST, "cost", "KEY", "their argument (tokens) explains durations" },
 	{ OPT_F_SYNC_ONLY, "sync-only", NULL, "test only steps and sync points" },
 	{ OPT_F_BEAT, "heartbeat", "GLOB", "names that must come regularly" },
+	{ OPT_F_STEADY, "steady", "GLOB", "how often they come; or GLOB=TIME (1s)" },
+	{ OPT_F_PEERS, "peers", "GLOB", "all lanes do these at the same time" },
 	{ OPT_F_BEFORE, "before", "TIME", "kept before an anomaly (1s)" },
 	{ OPT_F_AFTER, "after", "TIME", "kept after it (1s)" },
 	{ OPT_F_LONGEST, "max-window", "TIME", "no longer than this (10s live)" },
@@ -83,23 +86,38 @@ gate_defaults(struct gate_settings *s)
 	s->fields.unit = 1000;
 }
 
-static void
-take_slo(struct gate_settings *s, const struct opt_state *o)
+/* GLOB=TIME, or what stands alone: false. */
+static bool
+take_timed(struct slo **list, size_t *n, const struct opt_state *o)
 {
 	const char *eq = strrchr(o->arg, '=');
 	struct err e;
 	int64_t ns;
-	if (num_duration(str_c(eq ? eq + 1 : o->arg), &ns, &e))
+	if (!eq)
+		return false;
+	if (num_duration(str_c(eq + 1), &ns, &e))
 		cli_usage("option %s: %s", o->name, e.msg);
-	if (!eq) {
-		s->detect.slo = ns;
-		return;
+	size_t len = (size_t)(eq - o->arg);
+	char *glob = cli_alloc(len + 1, 1);
+	memcpy(glob, o->arg, len);
+	*list = cli_realloc(*list, *n + 1, sizeof **list);
+	(*list)[(*n)++] = (struct slo){ glob, ns };
+	return true;
+}
+
+static void
+take_steady(struct gate_settings *s, const struct opt_state *o)
+{
+	size_t len = strlen(o->arg);
+	if (!take_timed(&s->steady, &s->nsteady, o)) {
+		char *glob = cli_alloc(len + 1, 1);
+		memcpy(glob, o->arg, len);
+		s->steady =
+		    cli_realloc(s->steady, s->nsteady + 1, sizeof *s->steady);
+		s->steady[s->nsteady++] = (struct slo){ glob, 1000000000 };
 	}
-	size_t n = (size_t)(eq - o->arg);
-	char *glob = cli_alloc(n + 1, 1);
-	memcpy(glob, o->arg, n);
-	s->slo = cli_realloc(s->slo, s->nslo + 1, sizeof *s->slo);
-	s->slo[s->nslo++] = (struct slo){ glob, ns };
+	if (s->steady[s->nsteady - 1].ns < 1000)
+		cli_usage("option %s: at least 1us", o->name);
 }
 
 static void
@@ -149,7 +167,8 @@ detector_option(struct gate_settings *s, int id, const struct opt_state *o)
 {
 	switch (id) {
 	case OPT_F_SLO:
-		take_slo(s, o);
+		if (!take_timed(&s->slo, &s->nslo, o))
+			s->detect.slo = cli_duration(o);
 		return true;
 	case OPT_F_BASELINE:
 		s->baseline = o->arg;
@@ -163,12 +182,23 @@ detector_option(struct gate_settings *s, int id, const struct opt_state *o)
 	case OPT_F_FAST:
 		s->detect.fast = true;
 		return true;
+	case OPT_F_COST:
+		s->cost = o->arg;
+		return true;
 	case OPT_F_SYNC_ONLY:
 		s->detect.plain = false;
 		return true;
 	case OPT_F_BEAT:
 		s->beat = cli_realloc(s->beat, s->nbeat + 1, sizeof *s->beat);
 		s->beat[s->nbeat++] = o->arg;
+		return true;
+	case OPT_F_STEADY:
+		take_steady(s, o);
+		return true;
+	case OPT_F_PEERS:
+		s->peers =
+		    cli_realloc(s->peers, s->npeers + 1, sizeof *s->peers);
+		s->peers[s->npeers++] = o->arg;
 		return true;
 	case OPT_F_SYNC:
 	case OPT_F_STEP:
@@ -247,6 +277,8 @@ parse(struct gate_settings *s, int argc, char **argv)
 	cli_common_done(&s->common, "window");
 	/* After --sync and --step: what the user says comes first. */
 	sync_preset(preset, &s->sync, &s->nsync);
+	if (!s->cost)
+		s->cost = s->fields.cost;
 	if (!s->input) {
 		cli_need_input();
 		s->input = "-";
@@ -404,7 +436,11 @@ gate_settings_free(struct gate_settings *s)
 {
 	for (size_t i = 0; i < s->nslo; i++)
 		free((char *)(uintptr_t)s->slo[i].glob);
+	for (size_t i = 0; i < s->nsteady; i++)
+		free((char *)(uintptr_t)s->steady[i].glob);
 	free(s->slo);
+	free(s->steady);
+	free(s->peers);
 	free(s->beat);
 	free(s->sync);
 	fields_free(&s->fields);

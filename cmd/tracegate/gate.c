@@ -9,7 +9,9 @@
 
 #include "glob.h"
 #include "hash.h"
+#include "num.h"
 #include "reasons.h"
+#include "watch.h"
 
 enum {
 	WINDOWS_SHOWN = 8, /* without -v: a screen */
@@ -30,6 +32,7 @@ gate_new_key(struct gate *g, uint32_t id)
 	for (size_t i = 0; i < g->set->nbeat; i++)
 		if (glob_match(str_c(g->set->beat[i]), name) && !k->gap)
 			k->gap = cli_alloc(1, sizeof *k->gap);
+	watch_key(g, id);
 }
 
 uint8_t
@@ -38,6 +41,34 @@ gate_class(const struct gate *g, const struct event *ev, uint32_t key)
 	if (ev->ph == 'M' || (ev->ph == 'i' && str_is(ev->cat, "tracegate")))
 		return CLASS_META;
 	return g->keys.key[key].cls;
+}
+
+uint8_t
+gate_cost(const struct gate *g, const struct event *ev)
+{
+	double cost;
+	if (!g->set->cost || !ev->args.len)
+		return 0;
+	struct str text = scan_get(ev->args, g->set->cost);
+	if (num_f64(text, &cost, NULL) || !(cost >= 0 && cost < 1e18))
+		return 0;
+	return cost_bin((int64_t)cost);
+}
+
+int
+gate_judge(struct gate *g, const struct key *k, const struct quantiles *q,
+    uint8_t cost, struct opening *o)
+{
+	const struct detect *d = &g->set->detect;
+	if (!cost || !k->cost || k->fixed) {
+		g->n.tested++;
+		return detect_slice(d, k, q, o->dur, &o->threshold);
+	}
+	if (k->cost->fitted && k->cost->limit[cost])
+		g->n.tested++;
+	else
+		g->n.uncosted++;
+	return detect_cost(d, k, cost, o->dur, &o->threshold);
 }
 
 /* The same choice for the same seed, whatever happened before. */
@@ -150,7 +181,9 @@ static void
 note_far(struct gate *g, const struct opening *o)
 {
 	struct key *k = &g->keys.key[o->key];
-	if (o->why == WHY_GAP)
+	if (o->why == WHY_RATE)
+		return;
+	if (o->why == WHY_GAP || o->why == WHY_COST)
 		g->n.huge++;
 	else if (o->value > k->far)
 		k->far = o->value;
@@ -177,6 +210,8 @@ gate_open(struct gate *g, const struct opening *o)
 	if (g->set->common.verbose)
 		say_opening(g, o);
 	struct window *w = windows_open(&g->windows, o);
+	if (w && g->limited && w->from < g->have)
+		w->history_short = true;
 	if (w && g->on_open)
 		g->on_open(g->user, o);
 	return w;
@@ -299,6 +334,8 @@ put_counts(struct gate *g)
 	put_count(g, "audit", n->audited, "normal steps kept at random");
 	put_count(
 	    g, "untested", n->untested, "slices of names beyond the table");
+	put_count(
+	    g, "uncosted", n->uncosted, "slices of a cost that few others had");
 	put_count(g, "late", n->late, "older than --lateness allows");
 	put_count(g, "reordered", n->reordered, NULL);
 	put_count(g, "forced", n->forced, "released early: --ring is full");
@@ -361,6 +398,8 @@ decide(const struct gate *g, struct verdict *v)
 		v->reason = REASON_FAR;
 	} else if (n->gaps) {
 		v->reason = REASON_GAP;
+	} else if (n->odd_paces) {
+		v->reason = REASON_RATE;
 	} else if (detect_many(&g->set->detect, &g->keys)) {
 		v->reason = REASON_MANY;
 	} else if (!any_warm(g)) {
@@ -379,12 +418,15 @@ static void
 check_untested(const struct gate *g, struct verdict *v)
 {
 	uint64_t sync = g->keys.overflow_sync;
-	if (v->status != STATUS_CLEAN || sync * 100 <= g->n.shallow + sync + 1)
+	bool names = sync * 100 > g->n.shallow + sync + 1;
+	bool costs = g->n.uncosted * 4 > g->n.tested + g->n.uncosted;
+	if (v->status != STATUS_CLEAN || (!names && !costs))
 		return;
 	v->result = "unknown";
 	v->status = STATUS_UNKNOWN;
 	v->reason = REASON_UNTESTED;
-	v->need = "fewer kinds of sync points: --sync";
+	v->need = names ? "fewer kinds of sync points: --sync"
+			: "more slices of each cost, or no --cost";
 }
 
 static void
@@ -481,7 +523,7 @@ nothing(const struct gate *g)
 {
 	if (!g->n.events)
 		return "no events";
-	if (!g->n.tested && !g->n.openings && !g->n.untested)
+	if (!g->n.tested && !g->n.openings && !g->n.untested && !g->n.uncosted)
 		return "no slice with a duration: nothing to test";
 	return NULL;
 }

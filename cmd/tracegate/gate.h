@@ -36,6 +36,11 @@ struct gate_settings {
 	size_t nslo;
 	const char **beat; /* --heartbeat GLOB */
 	size_t nbeat;
+	struct slo *steady; /* --steady GLOB=TIME */
+	size_t nsteady;
+	const char **peers; /* --peers GLOB */
+	size_t npeers;
+	const char *cost;   /* --cost: the argument that says it */
 	bool all;           /* keep everything */
 	int form;           /* of the trace that comes out */
 	uint64_t max_bytes; /* of detail; 0: no limit */
@@ -64,9 +69,11 @@ struct counts {
 	uint64_t over;                    /* events that --max-bytes kept out */
 	uint64_t late, reordered, forced; /* live */
 	uint64_t gaps;                    /* missing heartbeats */
+	uint64_t odd_paces;               /* --steady: stretches */
 	uint64_t audited;
 	uint64_t shifts;
 	uint64_t untested; /* slices without a key */
+	uint64_t uncosted; /* whose cost has no line yet, or is beyond it */
 	uint64_t control_failed, control_ignored;
 	bool interrupted;
 	int64_t first, last; /* stamps */
@@ -85,6 +92,8 @@ struct gate {
 	int64_t episode_end;
 	struct opening worst;
 	const volatile sig_atomic_t *stop;
+	bool limited; /* what is before `have` is gone already */
+	int64_t have;
 	bool narrow; /* windows may be narrower than WINDOW_SIDE */
 	/* Told of every window that opens, for control; may be NULL. */
 	void (*on_open)(void *user, const struct opening *o);
@@ -100,6 +109,11 @@ int gate_live(struct gate *g, struct err *e);
 struct window *gate_open(struct gate *g, const struct opening *o);
 /* The class of an event, with what is no question of names. */
 uint8_t gate_class(const struct gate *g, const struct event *ev, uint32_t key);
+/* What it cost, as a bin; 0: it does not say. */
+uint8_t gate_cost(const struct gate *g, const struct event *ev);
+/* Why a slice opens, and its threshold; q: what is usual for its key. */
+int gate_judge(struct gate *g, const struct key *k, const struct quantiles *q,
+    uint8_t cost, struct opening *o);
 /* Is this normal step one of the random sample? `nth` counts them. */
 bool gate_audits(const struct gate *g, uint64_t nth);
 /* A baseline and --slo for a key that was just made. */

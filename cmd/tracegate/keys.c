@@ -161,6 +161,9 @@ keys_free(struct keys *k)
 		free(k->key[i].hist);
 		free(k->key[i].gap);
 		free(k->key[i].roll);
+		cost_free(k->key[i].cost);
+		free(k->key[i].pace);
+		peers_free(k->key[i].peers);
 	}
 	free(k->key);
 	map_free(&k->map);
@@ -184,6 +187,11 @@ forget(struct keys *k, uint32_t id)
 	free(old->hist);
 	free(old->gap);
 	free(old->roll);
+	k->ncosts -= old->cost != NULL;
+	k->npeers -= old->peers != NULL;
+	cost_free(old->cost);
+	free(old->pace);
+	peers_free(old->peers);
 	*old = (struct key){ 0 };
 	map_free(&k->map);
 	k->map = (struct map){ 0 };
@@ -259,6 +267,17 @@ keys_named(struct keys *k, struct str cat, struct str name)
 		cli_die("out of memory");
 	*at = id;
 	return id;
+}
+
+struct cost *
+keys_cost(struct keys *k, uint32_t id)
+{
+	struct key *key = &k->key[id];
+	if (!key->cost && k->ncosts < COST_KEYS) {
+		key->cost = cli_alloc(1, sizeof *key->cost);
+		k->ncosts++;
+	}
+	return key->cost;
 }
 
 uint32_t

@@ -9,9 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "cost.h"
 #include "event.h"
 #include "hist.h"
 #include "map.h"
+#include "pace.h"
+#include "peers.h"
 #include "str.h"
 
 enum {
@@ -19,6 +22,7 @@ enum {
 	KEYS_LIVE = 1024,    /* 6 MiB of histograms */
 	KEYS_FILE = 8192,    /* no eviction in a file: ids stay valid */
 	KEYS_RESERVED = 256, /* of them only for sync points and steps */
+	KEYS_PEERS = 16,     /* kinds with peers, 0.4 MiB each */
 	KEY_OVERFLOW = 0,
 	KEY_WARM = 32, /* first samples that stay out of the histogram */
 	KEY_CACHE = 4096,
@@ -52,7 +56,11 @@ struct key {
 	uint64_t ngap;
 	int64_t last_wall; /* live: when that was, by our clock */
 	bool beat_missed;
-	struct hist *roll; /* of recent halves, for shifts */
+	struct hist *roll;   /* of recent halves, for shifts */
+	struct pace *pace;   /* --steady, or NULL */
+	struct peers *peers; /* --peers, or NULL */
+	uint64_t compared;   /* slices, with those of peers */
+	struct cost *cost;   /* its slices carry one; or NULL */
 };
 
 /* One row of a preset: which events are what. */
@@ -70,6 +78,7 @@ struct keys {
 		uint64_t hash;
 		uint32_t id;
 	} cache[KEY_CACHE];
+	uint32_t ncosts, npeers;
 	uint64_t overflow, overflow_sync; /* events without a key */
 	uint64_t pressure;                /* of them since the last eviction */
 	const struct sync_rule *rule;
@@ -87,6 +96,9 @@ uint32_t keys_of(struct keys *k, const struct event *ev);
 uint32_t keys_named(struct keys *k, struct str cat, struct str name);
 struct str key_name(const struct key *k);
 struct str key_cat(const struct key *k);
+
+/* The costs of a key, made on the way; NULL when there are too many. */
+struct cost *keys_cost(struct keys *k, uint32_t id);
 
 /* Folds runs of digits to `#`; bytes used of to[KEY_NAME_MAX]. */
 size_t key_fold(char *to, struct str name);

@@ -13,6 +13,7 @@
 #include "gate.h"
 #include "ring.h"
 #include "sort.h"
+#include "watch.h"
 
 enum {
 	TICK_MS = 200,       /* how often silence is looked at */
@@ -43,7 +44,7 @@ struct held {
 	char *stub;    /* an end's forgotten begin */
 	uint32_t stub_len, lane, key, begun;
 	char ph;
-	uint8_t cls, flags;
+	uint8_t cls, flags, cost;
 };
 
 /* A slice that has begun and not ended. */
@@ -52,7 +53,7 @@ struct begun {
 	uint64_t seq; /* in the history */
 	char *stub;
 	uint32_t stub_len, key, next_free;
-	uint8_t cls, flags;
+	uint8_t cls, flags, cost;
 	bool in_history;
 };
 
@@ -70,7 +71,7 @@ struct live {
 	size_t nheap, heap_cap;
 	struct begun *begun;
 	uint32_t nbegun, free_begun; /* free_begun: index + 1 */
-	int64_t newest, released, left_until;
+	int64_t newest, released;
 	bool any, left;
 	uint64_t flushed_at;
 	uint64_t beats_checked;
@@ -260,8 +261,8 @@ leave(struct live *l)
 			tell_mate(l, &h, keep, raw);
 	}
 	free(h.stub);
-	if (!l->left || h.end > l->left_until)
-		l->left_until = h.end;
+	if (!l->left || h.end > l->g->have)
+		l->g->have = h.end;
 	l->left = true;
 	ring_drop(&l->ring, h.at);
 }
@@ -291,10 +292,15 @@ warm_quantiles(struct key *k, uint64_t n)
 }
 
 static void
-learn(struct gate *g, struct key *k, int64_t dur, int64_t at)
+learn(struct gate *g, struct key *k, uint8_t cost, int64_t dur, int64_t at)
 {
 	uint64_t nth = k->slices++;
 	gate_shift(g, k, dur, at);
+	if (cost && keys_cost(&g->keys, (uint32_t)(k - g->keys.key))) {
+		cost_add(k->cost, cost, dur, HIST_HALF);
+		if (k->cost->n % COST_EVERY == 0)
+			cost_fit(k->cost, g->set->detect.floor);
+	}
 	if (nth < KEY_WARM) {
 		k->warm[nth] = dur;
 		warm_quantiles(k, nth + 1);
@@ -309,38 +315,29 @@ learn(struct gate *g, struct key *k, int64_t dur, int64_t at)
 }
 
 static void
-note_window(struct live *l, struct window *w)
-{
-	int64_t have = l->left ? l->left_until : l->g->n.first;
-	if (w && w->from < have)
-		w->history_short = true;
-}
-
-static void
-judge_slice(struct live *l, uint32_t id, uint32_t lane, int64_t ts, int64_t end)
+judge_slice(struct live *l, const struct held *h)
 {
 	struct gate *g = l->g;
-	struct key *k = &g->keys.key[id];
-	if (id == KEY_OVERFLOW) {
+	struct key *k = &g->keys.key[h->key];
+	if (h->key == KEY_OVERFLOW) {
 		g->n.untested++;
 		return;
 	}
-	struct opening o = { .ts = ts,
-		.dur = end - ts,
-		.value = end - ts,
-		.key = id,
-		.lane = lane };
-	g->n.tested++;
-	o.why = (uint8_t)detect_slice(
-	    &g->set->detect, k, &k->q, o.dur, &o.threshold);
+	struct opening o = { .ts = h->start,
+		.dur = h->end - h->start,
+		.value = h->end - h->start,
+		.key = h->key,
+		.lane = h->lane };
+	o.why = (uint8_t)gate_judge(g, k, &k->q, h->cost, &o);
 	if (o.why) {
-		note_window(l, gate_open(g, &o));
+		gate_open(g, &o);
 	} else if (k->cls == CLASS_STEP && gate_audits(g, g->n.tested)) {
 		o.why = WHY_AUDIT;
 		g->n.audited++;
 		gate_open(g, &o);
 	}
-	learn(g, k, o.dur, ts);
+	learn(g, k, h->cost, o.dur, h->start);
+	watch_slice(g, h->key, h->lane, h->start, o.dur);
 }
 
 static int64_t
@@ -376,7 +373,7 @@ miss_beat(struct live *l, uint32_t id, int64_t gap, int64_t limit)
 		.why = WHY_GAP };
 	l->g->n.gaps++;
 	k->beat_missed = true;
-	note_window(l, gate_open(l->g, &o));
+	gate_open(l->g, &o);
 }
 
 static void
@@ -426,9 +423,11 @@ begin(struct live *l, struct held *h)
 		l->g->n.open++;
 		return NULL;
 	}
-	l->begun[i] = (struct begun){
-		.ts = h->ts, .key = h->key, .cls = h->cls, .in_history = true
-	};
+	l->begun[i] = (struct begun){ .ts = h->ts,
+		.key = h->key,
+		.cls = h->cls,
+		.cost = h->cost,
+		.in_history = true };
 	h->begun = i + 1;
 	stack_push(&l->g->lanes.lane[h->lane].open, i);
 	return &l->begun[i];
@@ -462,6 +461,8 @@ finish(struct live *l, struct held *h, uint64_t seq)
 	h->start = b->ts;
 	h->key = b->key;
 	h->cls = b->cls;
+	if (b->cost)
+		h->cost = b->cost;
 	h->flags |= HELD_PAIRED | b->flags;
 	h->stub = b->stub;
 	h->stub_len = b->stub_len;
@@ -475,7 +476,7 @@ finish(struct live *l, struct held *h, uint64_t seq)
 	}
 	b->next_free = l->free_begun;
 	l->free_begun = i + 1;
-	judge_slice(l, h->key, h->lane, h->start, h->end);
+	judge_slice(l, h);
 }
 
 /* ---- released in order -------------------------------------------------- */
@@ -501,8 +502,10 @@ release(struct live *l, struct held *h)
 	l->any = true;
 	if (g->keys.key[h->key].gap && half != 'e')
 		beat(l, h);
+	if (half != 'e')
+		watch_event(g, h->key, h->lane, h->end);
 	if (h->ph == 'X')
-		judge_slice(l, h->key, h->lane, h->ts, h->end);
+		judge_slice(l, h);
 	else if (half == 'b')
 		b = begin(l, h);
 	else if (half == 'e')
@@ -562,6 +565,7 @@ accept(struct live *l, const struct event *ev)
 	if (g->keys.n != known)
 		gate_new_key(g, h.key);
 	h.lane = lanes_of(&g->lanes, ev);
+	h.cost = gate_cost(g, ev);
 	h.cls = gate_class(g, ev, h.key);
 	if (ev->ph == 'M') {
 		/* No place in time: on its way at once. */
@@ -574,6 +578,8 @@ accept(struct live *l, const struct event *ev)
 	}
 	if (g->n.first > h.ts || !l->newest)
 		g->n.first = h.ts;
+	if (!l->left)
+		g->have = g->n.first;
 	if (h.end > l->newest)
 		l->newest = h.end;
 	g->n.last = l->newest;
@@ -603,6 +609,7 @@ finish_all(struct live *l)
 	while (release_one(l, INT64_MAX))
 		;
 	missing_beats(l, true);
+	watch_end(g);
 	while (l->history.n)
 		leave(l);
 	for (uint32_t i = 0; i < g->lanes.n; i++)
@@ -661,6 +668,7 @@ gate_live(struct gate *g, struct err *e)
 	struct live l = { .g = g };
 	ring_init(&l.ring, g->set->ring);
 	l.begun = cli_alloc(BEGUN_MAX, sizeof *l.begun);
+	g->limited = true;
 	g->reader.feed.idle_ms = TICK_MS;
 	g->reader.feed.stop = g->stop;
 	int r = stream(&l, e);

@@ -9,6 +9,9 @@
 #define REASON_SLO "slo"
 #define REASON_BASELINE "baseline"
 #define REASON_FAST "fast"
+#define REASON_COST "cost"
+#define REASON_RATE "rate"
+#define REASON_PEER "peer"
 #define REASON_GAP "gap"
 #define REASON_AUDIT "audit"
 /* of anomalies, beside slo, baseline and gap */

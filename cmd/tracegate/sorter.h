@@ -18,7 +18,7 @@ struct item {
 	uint32_t len;
 	uint32_t lane, key;
 	char ph;
-	uint8_t cls, flags, pad;
+	uint8_t cls, flags, cost; /* cost: of cost_bin() */
 };
 
 enum {
