@@ -357,7 +357,8 @@ random='function rnd() { x = (x * 16807) % 2147483647; return x / 2147483647 }
 	[ "$(field name <<<"$output")" = job ]
 	tr ',' '\t' <t.csv >t.tsv
 	run -1 tracegate -q --fields=ts=begin,dur=took,name=what,unit=ms t.tsv
-	sed '1d; s/\(.*\),\(.*\),\(.*\)/{"begin":\1,"took":\2,"what":"\3"}/' t.csv >t.jsonl
+	sed '1d; s/\(.*\),\(.*\),\(.*\)/{"begin":\1,"took":\2,"what":"\3"}/' \
+		t.csv >t.jsonl
 	run -1 tracegate -q --fields=ts=begin,dur=took,name=what,unit=ms t.jsonl
 	run -2 tracegate -q --fields=ts=nothing t.csv
 }

@@ -1,4 +1,3 @@
-#define _GNU_SOURCE /* memmem */
 /*
  * The graph as HTA builds it: see graph.h. Where the two could differ the
  * rule is HTA's, also where tracegate would know better: a check has to
@@ -7,12 +6,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli.h"
 #include "graph.h"
 #include "num.h"
 #include "sort.h"
+#include "text.h"
 
 enum {
 	IS_LOCKING = 1,  /* takes the lock of the CUDA runtime */
@@ -321,13 +320,12 @@ static int64_t
 thread_of(const struct making *k, const char *word)
 {
 	int64_t lane = -1;
-	size_t len = strlen(word);
 	for (uint32_t i = 0; i < k->m->n; i++) {
 		const struct slice *s = &k->m->slice[i];
 		struct str name = k->m->name[s->name];
 		if (!s->op && !s->annotation)
 			continue;
-		if (!in_window(k, i) || !memmem(name.p, name.len, word, len))
+		if (!in_window(k, i) || text_find(name, word) < 0)
 			continue;
 		if (lane >= 0 && s->lane != (uint32_t)lane)
 			return -1;
