@@ -8,18 +8,23 @@ Writes every boundary of every step to standard output as live tensors
     make.py --flip | fpdump -z -o bad.fp.gz -
 
 --flip turns over one bit (bit 20, a mantissa bit) of one element of one
-gradient at step 37. --loss FILE writes the loss as CSV, --save DIR the
+gradient at step 37. --loss FILE writes the loss as CSV, --save FILE the
 gradient of that boundary and step as .npy.
+
+--trace FILE.gz writes no tensors but PyTorch's own profile of some steps, in
+which the data of one comes late.
 """
 import argparse
 import io
 import sys
+import time
 
 import numpy
 import torch
 
 STEPS, FLIP_STEP, FLIP_NAME = 60, 37, "blocks.1.fc2.weight"
 FLIP_ROW, FLIP_COL, FLIP_BIT = 13, 40, 20
+TRACE_STEPS, LATE_STEP, LATE_S = 20, 14, 0.04
 SYMBOLS, WIDTH, CONTEXT, BATCH = 32, 32, 8, 16
 
 
@@ -44,6 +49,31 @@ class Model(torch.nn.Module):
         return self.head(self.blocks(self.embed(x).mean(dim=1)))
 
 
+def profiled(path):
+    """The same training under the profiler. Its first steps warm up."""
+    model = Model()
+    sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    part = torch.profiler.record_function
+    watch = torch.profiler.profile(
+        activities=[torch.profiler.ProfilerActivity.CPU],
+        schedule=torch.profiler.schedule(wait=5, warmup=5, active=TRACE_STEPS),
+        on_trace_ready=lambda p: p.export_chrome_trace(path))
+    with watch:
+        for step in range(-10, TRACE_STEPS):
+            with part("data"):
+                x, y = batch(step + 10)
+                if step == LATE_STEP:
+                    time.sleep(LATE_S)
+            with part("forward"):
+                loss = torch.nn.functional.cross_entropy(model(x), y)
+            with part("backward"):
+                sgd.zero_grad()
+                loss.backward()
+            with part("optimizer"):
+                sgd.step()
+            watch.step()
+
+
 def emit(name, io_, phase, step, tensor):
     """One live tensor: the line, then the .npy image."""
     keys = f"name={name}\tstep={step}\tphase={phase}\trank=0\tio={io_}"
@@ -66,11 +96,15 @@ def main():
     p.add_argument("--flip", action="store_true")
     p.add_argument("--loss", metavar="FILE")
     p.add_argument("--save", metavar="FILE")
+    p.add_argument("--trace", metavar="FILE.gz")
     args = p.parse_args()
 
     torch.manual_seed(2026)
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
+    if args.trace:
+        profiled(args.trace)
+        return
     model = Model()
     sgd = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     step = 0
