@@ -284,6 +284,24 @@ static const struct schema_key device_keys[] = {
 	T("note"), END,
 };
 
+/* gpureplay's ledger: what a session says, and all of them together. */
+static const struct schema_key row_keys[] = {
+	REQ("entity", KEY_TEXT), REQ("id", KEY_TEXT),
+	REQ("workload", KEY_TEXT), REQ("build", KEY_TEXT),
+	REQ("processes", KEY_INT), REQ("k", KEY_INT), I("failed"),
+	REQ("f", KEY_FLOAT), T("voids"), T("pin"), END,
+};
+
+static const struct schema_key reset_keys[] = {
+	REQ("id", KEY_TEXT), T("note"), END,
+};
+
+static const struct schema_key standing_keys[] = {
+	REQ("entity", KEY_TEXT), REQ("id", KEY_TEXT), T("result"),
+	I("sessions"), I("processes"), I("k"), I("voided"), F("product"),
+	F("expected"), F("p"), F("bound"), TM("seen"), TM("reset"), END,
+};
+
 static const struct schema_key process_keys[] = {
 	REQ("entity", KEY_TEXT), I("round"), T("outcome"), I("exit"),
 	I("signal"), I("result"), I("records"), T("pin"), TM("dur"),
@@ -338,6 +356,9 @@ const struct schema_type schema_types[] = {
 	{ "plan", plan_keys },
 	{ "device", device_keys },
 	{ "process", process_keys },
+	{ "row", row_keys },
+	{ "reset", reset_keys },
+	{ "standing", standing_keys },
 	{ "verdict", verdict_keys },
 	{ "end", end_keys },
 	END,

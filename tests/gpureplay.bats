@@ -426,3 +426,112 @@ machine() {
 	[[ $(grep -c pin=--cpus=0 <<<"$output") == 1 ]]
 	[[ $(grep -c pin=--cpus <<<"$output") == 1 ]]
 }
+
+# ---- ledger
+
+@test "gpureplay run goes on from its ledger, which convicts in the end" {
+	local session
+	for session in 1 2 3 4 5; do
+		run --separate-stderr replay a,b,c,d 1$session c:0.4 "" -n 4 --ledger=L
+		[[ $status == 1 ]] && break
+		[[ $(field verdict reason) =~ ^(thin|few)$ ]]
+	done
+	says faulty ""
+	[[ $(field verdict entity) == device:*/c ]]
+	[[ $(field verdict cause) == ledger ]]
+	[[ $session -gt 1 ]]
+	[[ $(ls L | wc -l) == "$session" ]]
+	run -1 gpureplay ledger --ratio=1 L -E
+	says faulty ""
+	[[ $(field verdict entity) == device:*/c ]]
+	[[ $(grep -c $'^evidence\t.*status=faulty' <<<"$output") == 1 ]]
+	# What was made with ratio 1 is judged with the ratio asked for.
+	run -3 gpureplay ledger L
+	says unknown thin
+	# A copy says nothing new; a reset forgets.
+	cp L/"$(ls L | head -n 1)" L/copy.session
+	run -1 gpureplay ledger --ratio=1 L
+	[[ $(field standing sessions) == "$session" ]]
+	run -2 --separate-stderr gpureplay ledger --reset=none L
+	[[ $stderr == *'has no device "none"'* ]]
+	run -0 gpureplay ledger --reset="$(field standing id | sed s/a\$/c/)" L
+	run -2 gpureplay ledger --reset= L
+	run -3 gpureplay ledger --ratio=1 L
+	grep -q $'^standing\t.*/c\t.*processes=0\tk=0' <<<"$output"
+}
+
+@test "gpureplay run acquits with what its ledger has, but not more" {
+	run -3 --separate-stderr replay a,b,c 1 '' '' --rate=0.5 -n 5 --ledger=L
+	says unknown few
+	run -0 --separate-stderr replay a,b,c 1 '' '' --rate=0.5 -n 5 --ledger=L
+	says healthy ""
+	[[ $(field verdict cause) == ledger ]]
+	# ln(3 / 0.05) / 10
+	[[ $(field verdict bound) == "rate<=0.409 of processes at 95%" ]]
+	# Another workload begins at nothing, and so does another device.
+	run -3 --separate-stderr replay a,b,c 2 '' '' --rate=0.5 -n 5 --ledger=L
+	says unknown few
+	run -3 --separate-stderr replay a,b,d 1 '' '' --rate=0.5 -n 5 --ledger=L
+	says unknown few
+	run -3 --separate-stderr gpureplay ledger L
+	says unknown few
+	run -0 --separate-stderr gpureplay ledger --rate=0.9 L
+	says healthy ""
+	# A session that cannot be read might be the one that diverged.
+	echo nonsense >L/x.session
+	run -3 --separate-stderr gpureplay ledger --rate=0.9 L
+	says unknown damaged
+	[[ $stderr == *"L/x.session: "* && $(field verdict bad) == 1 ]]
+	run -0 gpureplay ledger --rate=0.9 --allow-bad=1 L
+	run -2 gpureplay ledger --rate=0.9 --strict L
+	run -3 --separate-stderr replay a,b,c 1 '' '' --rate=0.3 -n 5 --ledger=L
+	says unknown few
+}
+
+@test "gpureplay run's ledger never convicts of what a race can do" {
+	local i
+	run --separate-stderr replay a,b,c,d 21 c:0.6 "" -n 5 --ledger=L
+	says unknown thin
+	# Once it was seen on two devices, nothing of the workload counts.
+	run -3 --separate-stderr gpureplay ledger L
+	[[ $(sed -n 's/.*c\tid=.*\tk=\([0-9]*\)\t.*/\1/p' <<<"$output") -gt 0 ]]
+	grep ^row L/*.session | sed 's/pin=/voids=yes\t&/' |
+		"$build/tools/seal" run=2 time=2 | sed "1s/of=fp/of=ledger/" \
+			>L/race.session
+	run -3 --separate-stderr gpureplay ledger L
+	[[ -z $stderr ]]
+	[[ $(grep -c $'\tk=0\tvoided=2\t' <<<"$output") == 4 ]]
+	# One that differs every time is another build, session after session.
+	for i in 1 2 3; do
+		run -3 --separate-stderr replay a,b,c 1 b:1 same -n 8 --ledger=M
+		says unknown consistent-difference
+	done
+	run -3 gpureplay ledger --ratio=1 M
+	[[ $output == *$'\tk=0\tvoided=3\t'* ]]
+	# Two that differ: it is not said which.
+	run -3 replay a,b 1 a:0.5 "" --ledger=N
+	[[ ! -e N ]]
+}
+
+@test "gpureplay ledger survives any content of its directory" {
+	local f n
+	run -3 --separate-stderr replay a,b,c 1 '' '' -n 2 --ledger=L
+	f=$(ls L/*.session)
+	cp $f whole
+	for ((n = 0; n < $(wc -c <whole); n += 37)); do
+		head -c $n whole >$f
+		run -2 --separate-stderr gpureplay ledger L
+		[[ $stderr == *"holds no session"* ]]
+	done
+	cp whole $f
+	ln -s /dev/zero L/zero.session
+	ln -s ../whole L/link.session
+	mkfifo L/fifo.session
+	mkdir L/dir.session
+	head -c 100000 /dev/urandom >L/noise.session
+	sed 's/k=0/k=5/' whole >L/forged.session
+	truncate -s 10M L/large.session
+	run -3 --separate-stderr timeout 20 gpureplay ledger L
+	says unknown few
+	[[ $(field verdict bad) == 7 ]]
+}

@@ -60,6 +60,7 @@ add(struct devices *d, const char *option, const char *name)
 	struct device *new = &d->list[d->n++];
 	*new = (struct device){ .name = name, .cpu = -1, .nvidia = -1 };
 	new->entity = keep_fmt(d, "device:1/2", host, name);
+	new->id = keep_fmt(d, "name:1/2", host, name);
 	new->alike = "";
 	return new;
 }
@@ -164,6 +165,7 @@ add_cpu(struct devices *d, const char *option, uint64_t number)
 	snprintf(name, sizeof name, "cpu%d", (int)number);
 	struct device *core = add(d, option, keep(d, str_c(name)));
 	core->cpu = (int)number;
+	core->id = keep_fmt(d, "core:1", core->entity + strlen("device:"), "");
 	cpu_kind(d, core);
 	cpu_hybrid(d, core);
 }
@@ -216,6 +218,7 @@ add_board(struct devices *d, const struct board *b)
 	gethostname(host, sizeof host - 1);
 	struct device *new = add(d, "--devices", keep(d, str_c(b->uuid)));
 	new->entity = keep_fmt(d, "device:1/2", host, b->pci);
+	new->id = keep_fmt(d, "2:1", b->uuid, b->nvidia < 0 ? "amd" : "nvidia");
 	new->model = b->model ? keep(d, str_c(b->model)) : NULL;
 	new->alike = keep_fmt(
 	    d, "1|2", b->model ? b->model : "", b->driver ? b->driver : "");

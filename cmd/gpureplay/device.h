@@ -13,6 +13,7 @@ enum { DEVICES_MAX = 1024 };
 struct device {
 	const char *name;   /* what {device} becomes, what --suspect says */
 	const char *entity; /* device:HOST/NAME */
+	const char *id;     /* in a ledger: what it is, wherever it is put */
 	const char *alike;  /* only devices with the same text are compared */
 	const char *model;  /* or NULL */
 	int cpu;            /* number of the core, or -1 */

@@ -30,6 +30,7 @@ struct settings {
 	size_t nparts;
 	bool trust_pin, deterministic, dry_run;
 	int64_t max_time, timeout; /* nanoseconds */
+	const char *ledger;        /* directory, or NULL */
 	uint64_t rounds;           /* -n; 0: as many as are needed */
 };
 
@@ -69,6 +70,7 @@ struct session {
 	uint64_t dropped; /* rounds cut short */
 	char why[160];    /* of the first process without a result */
 	bool stuck;
+	bool by_ledger; /* the verdict is that of many sessions */
 };
 
 /* What a process is started with; free with launch_free. */
@@ -97,9 +99,20 @@ void report_dry(const struct session *ss, struct rec_out *o);
 void report_process(const struct session *ss, struct rec_out *o, size_t device,
     const struct child_result *r, const struct signature *sig, uint32_t result);
 /* Devices, first divergence, evidence and verdict; the exit status. */
-int report_end(
-    const struct session *ss, struct rec_out *o, struct verdict *verdict);
+int report_end(struct session *ss, struct rec_out *o, struct verdict *verdict);
 
+/*
+ * Adds the session to the ledger and lets all sessions together decide what
+ * this one left open: g->v is changed. Dies if it cannot. True: it decided.
+ */
+bool
+ledger_settle(const struct session *ss, struct group *g, struct rec_out *o);
+
+/* An argument in (low, high], or a usage error that says the range. */
+double option_number(
+    const struct opt_state *o, double low, double high, const char *range);
+
+int verb_ledger(int argc, char **argv);
 int verb_run(int argc, char **argv);
 int verb_devices(int argc, char **argv);
 

@@ -351,13 +351,13 @@ static void
 put_duration(struct buf *b, double s)
 {
 	if (s < 120)
-		buf_printf(b, "%.2g s", s);
+		buf_printf(b, "%.3g s", s);
 	else if (s < 7200)
-		buf_printf(b, "%.2g min", s / 60);
+		buf_printf(b, "%.3g min", s / 60);
 	else if (s < 172800)
-		buf_printf(b, "%.2g h", s / 3600);
+		buf_printf(b, "%.3g h", s / 3600);
 	else
-		buf_printf(b, "%.2g days", s / 86400);
+		buf_printf(b, "%.3g days", s / 86400);
 }
 
 /* ", est. 120 rounds, 3.3 h" */
@@ -483,16 +483,16 @@ put_verdict(const struct session *ss, struct rec_out *o, const struct group *g,
 		snprintf(bound, sizeof bound, "rate<=%.3g of processes at 95%%",
 		    g->v.bound);
 	verdict_begin(o, v, entity, *bound ? bound : NULL);
+	if (ss->by_ledger)
+		rec_put(o, "cause", "ledger");
 	verdict_end(o, v);
 	v->need = NULL;
 	buf_free(&need);
 }
 
 int
-report_end(const struct session *ss, struct rec_out *o, struct verdict *v)
+report_end(struct session *ss, struct rec_out *o, struct verdict *v)
 {
-	const struct group *g = deciding(ss);
-	v->status = status_of(g);
 	if (*ss->why)
 		cli_warn("%s", ss->why);
 	if (ss->stuck)
@@ -502,9 +502,16 @@ report_end(const struct session *ss, struct rec_out *o, struct verdict *v)
 		for (size_t k = 0; k < x->n; k++)
 			put_device(ss, o, i + 1, x, k);
 		put_first(ss, o, x);
-		if (ss->s->common.evidence && status_of(x) != STATUS_NONE)
-			put_evidence(ss, o, x);
 	}
+	if (ss->s->ledger)
+		for (size_t i = 0; i < ss->ngroups; i++)
+			ss->by_ledger |= ledger_settle(ss, &ss->group[i], o);
+	for (size_t i = 0; i < ss->ngroups; i++)
+		if (ss->s->common.evidence &&
+		    status_of(&ss->group[i]) != STATUS_NONE)
+			put_evidence(ss, o, &ss->group[i]);
+	const struct group *g = deciding(ss);
+	v->status = status_of(g);
 	if (v->status == STATUS_NONE) {
 		cli_warn("nothing was tested: no round in which every device "
 			 "left a result");

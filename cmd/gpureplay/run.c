@@ -23,6 +23,7 @@ enum {
 	OPT_TIMEOUT,
 	OPT_DETERMINISTIC,
 	OPT_DRY_RUN,
+	OPT_LEDGER,
 };
 
 // clang-format off
@@ -42,6 +43,7 @@ static const struct opt options[] = {
 	    "a race may be R times likelier on one (10)" },
 	{ OPT_MAX_TIME, "max-time", "TIME", "no new round after this (10m)" },
 	{ OPT_TIMEOUT, "timeout", "TIME", "kill a process after this (10m)" },
+	{ OPT_LEDGER, "ledger", "DIR", "add to, and go on from, a ledger" },
 	{ OPT_DRY_RUN, "dry-run", NULL, "print what would be run" },
 	{ 'E', "evidence", NULL, "print evidence records for rcacompose" },
 	{ OPT_PROM, "prom", "FILE", "write metrics for node-exporter" },
@@ -56,8 +58,9 @@ static const char *const usage[] = {
 	NULL,
 };
 
-static double
-number(const struct opt_state *o, double low, double high, const char *range)
+double
+option_number(
+    const struct opt_state *o, double low, double high, const char *range)
 {
 	struct err e;
 	double v = 0;
@@ -131,17 +134,21 @@ take(struct settings *s, struct lists *l, int id, const struct opt_state *o)
 	case OPT_DETERMINISTIC:
 		s->deterministic = true;
 		return true;
+	case OPT_LEDGER:
+		s->ledger = o->arg;
+		return true;
 	case OPT_DRY_RUN:
 		s->dry_run = true;
 		return true;
 	case OPT_RATE:
-		s->rule.rate = number(o, 0, 1, "in (0,1]");
+		s->rule.rate = option_number(o, 0, 1, "in (0,1]");
 		return true;
 	case OPT_ALPHA:
-		s->rule.alpha = number(o, 0, 0.05, "in (0,0.05]");
+		s->rule.alpha = option_number(o, 0, 0.05, "in (0,0.05]");
 		return true;
 	case OPT_RATIO:
-		s->rule.ratio = number(o, 0.999999, 1e6, "from 1 to 1e6");
+		s->rule.ratio =
+		    option_number(o, 0.999999, 1e6, "from 1 to 1e6");
 		return true;
 	case OPT_MAX_TIME:
 		s->max_time = duration(o);
