@@ -452,9 +452,10 @@ machine() {
 	cp L/"$(ls L | head -n 1)" L/copy.session
 	run -1 gpureplay ledger --ratio=1 L
 	[[ $(field standing sessions) == "$session" ]]
+	id=$(field standing id)
 	run -2 --separate-stderr gpureplay ledger --reset=none L
 	[[ $stderr == *'has no device "none"'* ]]
-	run -0 gpureplay ledger --reset="$(field standing id | sed s/a\$/c/)" L
+	run -0 gpureplay ledger --reset="${id%a}c" L
 	run -2 gpureplay ledger --reset= L
 	run -3 gpureplay ledger --ratio=1 L
 	grep -q $'^standing\t.*/c\t.*processes=0\tk=0' <<<"$output"
