@@ -541,3 +541,13 @@ kernel() {
 	run -2 tracegate control --fifo=ctl t.json
 	[[ $output == *"nobody reads ctl"* ]]
 }
+
+@test "tracegate takes the longer of two slices that begin together for the outer one" {
+	x() { printf '{"ph":"X","name":"%s","pid":1,"tid":1,"ts":%s,"dur":%s}' "$@"; }
+	local inside
+	inside="$(x a 100 50),$(x b 100 90),$(x c 100 200),$(x d 120 30)"
+	run -0 tracegate -o out.json - <<<"[$inside]"
+	[[ $output != *class=nest* ]]
+	run -0 tracegate -o out.json - <<<"[$inside,$(x e 130 300),$(x f 400 1)]"
+	[[ $output == *$'class=nest\tn=1\t'* ]]
+}

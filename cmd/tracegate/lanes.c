@@ -149,7 +149,17 @@ lane_nest(struct lane *l, int64_t ts, int64_t end)
 	struct stack *s = &l->ends;
 	while (s->n && s->v[s->n - 1] <= ts)
 		s->n--;
-	int64_t over = s->n && end > s->v[s->n - 1] ? end - s->v[s->n - 1] : 0;
+	if (l->began != ts || l->first > s->n)
+		l->first = s->n;
+	l->began = ts;
+	/* It is around the shorter ones that began with it. */
+	uint32_t at = s->n;
+	while (at > l->first && s->v[at - 1] < end)
+		at--;
+	int64_t over = at && end > s->v[at - 1] ? end - s->v[at - 1] : 0;
 	stack_push(s, end);
+	for (uint32_t i = s->n - 1; i > at; i--)
+		s->v[i] = s->v[i - 1];
+	s->v[at] = end;
 	return over;
 }

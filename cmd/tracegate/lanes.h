@@ -31,6 +31,8 @@ struct lane {
 	struct str pid, tid; /* tid is "" for asynchronous ids */
 	struct stack open;   /* begun and not ended: the caller's numbers */
 	struct stack ends;   /* of the complete slices around the last one */
+	int64_t began;       /* the last one, */
+	uint32_t first;      /* and from where on others in `ends` did so too */
 };
 
 struct lanes {
@@ -57,7 +59,8 @@ bool phase_async(char ph);
 
 /*
  * A slice [ts, end] begins on a lane, in order of begin. How far it reaches
- * beyond the one around it, in ns: 0 when it nests.
+ * beyond the one around it, in ns: 0 when it nests. Of two that begin together
+ * the longer is around the other, whichever comes first.
  */
 int64_t lane_nest(struct lane *l, int64_t ts, int64_t end);
 
