@@ -546,8 +546,8 @@ kernel() {
 	x() { printf '{"ph":"X","name":"%s","pid":1,"tid":1,"ts":%s,"dur":%s}' "$@"; }
 	local inside
 	inside="$(x a 100 50),$(x b 100 90),$(x c 100 200),$(x d 120 30)"
-	run -0 tracegate -o out.json - <<<"[$inside]"
+	run -3 tracegate -o out.json - <<<"[$inside]"
 	[[ $output != *class=nest* ]]
-	run -0 tracegate -o out.json - <<<"[$inside,$(x e 130 300),$(x f 400 1)]"
+	run -3 tracegate -o out.json - <<<"[$inside,$(x e 130 300),$(x f 400 1)]"
 	[[ $output == *$'class=nest\tn=1\t'* ]]
 }
