@@ -546,8 +546,10 @@ kernel() {
 	x() { printf '{"ph":"X","name":"%s","pid":1,"tid":1,"ts":%s,"dur":%s}' "$@"; }
 	local inside
 	inside="$(x a 100 50),$(x b 100 90),$(x c 100 200),$(x d 120 30)"
-	run -3 tracegate -o out.json - <<<"[$inside]"
+	echo "[$inside]" >in.json
+	run -3 tracegate -o out.json in.json
 	[[ $output != *class=nest* ]]
-	run -3 tracegate -o out.json - <<<"[$inside,$(x e 130 300),$(x f 400 1)]"
+	echo "[$inside,$(x e 130 300),$(x f 400 1)]" >in.json
+	run -3 tracegate -o out.json in.json
 	[[ $output == *$'class=nest\tn=1\t'* ]]
 }
