@@ -11,7 +11,7 @@ slack(const double *d, size_t n)
 {
 	double all = 0;
 	for (size_t i = 0; i < n; i++)
-		all += fabs(d[i]);
+		all += isnan(d[i]) ? 0 : fabs(d[i]);
 	return all * 1e-12;
 }
 

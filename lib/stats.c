@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "sort.h"
+
 enum { FRACTION_STEPS = 100000, BISECTIONS = 200 };
 
 struct interval
@@ -148,4 +150,20 @@ stats_trials(double p, double alpha)
 	if (!(p > 0 && p < 1 && alpha > 0 && alpha < 1))
 		return 0;
 	return (uint64_t)ceil(log(alpha) / log1p(-p));
+}
+
+static int
+by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+double
+stats_median(double *v, size_t n)
+{
+	if (!n)
+		return NAN;
+	sort_array(v, n, sizeof *v, by_value);
+	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }

@@ -9,6 +9,7 @@
 #ifndef STATS_H
 #define STATS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct interval {
@@ -44,6 +45,9 @@ struct mcnemar stats_mcnemar(uint64_t b, uint64_t c);
 double stats_clean(uint64_t n, double alpha);
 /* Clean trials needed so that "less than p" can be claimed, one-sided. */
 uint64_t stats_trials(double p, double alpha);
+
+/* The middle of n values (of the two middle ones the mean); sorts them. */
+double stats_median(double *v, size_t n);
 
 /* Regularised incomplete beta function I_x(a, b), for a, b > 0. */
 double stats_beta(double x, double a, double b);

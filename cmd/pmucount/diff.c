@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family.h"
 #include "launch.h"
 #include "num.h"
-#include "signflip.h"
-#include "sort.h"
 
 enum { OPT_A = OPT_VERB, OPT_B, OPT_MARGIN };
 
@@ -38,24 +37,10 @@ static const char *const usage[] = {
 
 enum {
 	ROUNDS = 10,
-	ROUNDS_MAX = SIGNFLIP_PAIRS,
 	WORDS_MAX = 256, /* of a command */
 	PAD_MAX = 4096,  /* bytes the environment is varied by */
 };
 
-/* Changed needs this, corrected for the family; same this on each side. */
-static const double alpha = 0.01, alpha_same = 0.05;
-
-/* Of a delta. */
-#define REASON_EXACT "exact"
-#define REASON_ABSENT "absent"
-#define REASON_NO_VALUE "no-value"
-#define REASON_NOT_POSITIVE "not-positive"
-#define REASON_ONE_RUN "one-run"
-#define REASON_NOISE "noise"
-#define REASON_LAYOUT "layout"
-#define REASON_DOMINATED "dominated"
-#define REASON_CALLS_DIFFER "calls-differ"
 /* Of the verdict. */
 #define REASON_UNDECIDED "undecided"
 #define REASON_NOTHING_COUNTED "nothing-counted"
@@ -67,24 +52,6 @@ struct diff {
 	size_t rounds;
 	double margin;
 	struct damage damage;
-};
-
-/* One question: a function and a counter, or "total". */
-struct item {
-	struct str func, object, counter;
-	bool exact, calls; /* `calls` counts calls, nothing else */
-	bool dominated;    /* in some run our own part was the larger */
-	double *v[2];      /* per call, one a run; NaN: unknown */
-	double *n[2];      /* calls, one a run */
-	double err[2];     /* bound of a value, per call */
-	/* the answer */
-	const char *result, *reason;
-	double change, p, p_same, layout, need;
-};
-
-struct family {
-	struct item *item;
-	size_t n, cap, runs;
 };
 
 /* ---- options ---------------------------------------------------------------
@@ -176,303 +143,24 @@ split(const char *text)
 	return word;
 }
 
-/* ---- values ----------------------------------------------------------------
- */
-
-static struct item *
-item_of(struct family *f, struct str func, struct str object,
-    const struct counter *c)
-{
-	struct str counter = c ? c->name : STR_LIT("calls");
-	for (size_t i = 0; i < f->n; i++) {
-		struct item *k = &f->item[i];
-		if (str_same(k->func, func) && str_same(k->counter, counter) &&
-		    str_same(k->object, object))
-			return k;
-	}
-	if (f->n == f->cap) {
-		f->cap = f->cap ? f->cap * 2 : 64;
-		f->item = cli_realloc(f->item, f->cap, sizeof *f->item);
-	}
-	struct item *k = &f->item[f->n++];
-	*k = (struct item){ .func = func,
-		.object = object,
-		.counter = counter,
-		.exact = c ? c->exact : true,
-		.calls = !c };
-	for (int side = 0; side < 2; side++) {
-		k->v[side] = cli_alloc(f->runs, sizeof(double));
-		k->n[side] = cli_alloc(f->runs, sizeof(double));
-		for (size_t i = 0; i < f->runs; i++)
-			k->v[side][i] = k->n[side][i] = NAN;
-	}
-	return k;
-}
-
-/* The last part of a path: two builds lie in different places. */
-static struct str
-base_of(struct str path)
-{
-	for (size_t i = path.len; i > 0; i--)
-		if (path.p[i - 1] == '/')
-			return (struct str){ path.p + i, path.len - i };
-	return path;
-}
-
-static void
-put_total(struct family *f, const struct result *r, int side, size_t run)
-{
-	for (unsigned c = 0; c < r->ncounters; c++) {
-		const struct counter *k = &r->counter[c];
-		struct item *t = item_of(f, STR_LIT("total"), STR_LIT(""), k);
-		double sum = 0, err = 0;
-		bool known = !k->unknown;
-		for (size_t i = 0; i < r->nentries; i++) {
-			const struct entry *e = &r->entry[i];
-			known &= e->v[c].known && !e->lost;
-			sum += (double)e->v[c].self;
-			err += (double)e->v[c].err;
-		}
-		t->v[side][run] = known ? sum : NAN;
-		t->n[side][run] = 1;
-		t->err[side] = err > t->err[side] ? err : t->err[side];
-	}
-}
-
-static void
-put_entry(struct family *f, const struct result *r, const struct entry *e,
-    int side, size_t run, bool same_object)
-{
-	struct str object = same_object ? base_of(e->object) : STR_LIT("");
-	struct item *n = item_of(f, e->func, object, NULL);
-	bool gated = e->flags & FLAG_GATED;
-	n->v[side][run] =
-	    e->lost || gated ? NAN : (double)(e->calls + e->unfinished);
-	n->n[side][run] = 1;
-	for (unsigned c = 0; c < r->ncounters; c++) {
-		struct item *k = item_of(f, e->func, object, &r->counter[c]);
-		double calls = gated ? 1 : (double)e->calls;
-		double err = (double)e->v[c].err / calls;
-		bool usable = e->v[c].known && e->calls && !e->lost &&
-			      !(e->flags & (FLAG_ORPHAN | FLAG_CUT));
-		k->n[side][run] = gated ? 1 : calls;
-		k->v[side][run] = usable ? (double)e->v[c].self / calls : NAN;
-		k->dominated |= !k->exact && e->flags & FLAG_DOMINATED;
-		if (usable)
-			k->err[side] = err > k->err[side] ? err : k->err[side];
-	}
-}
-
-/* Names stay with the first result that has them: none is freed before. */
-static void
-put_result(const struct diff *d, struct family *f, const struct result *r,
-    int side, size_t run)
-{
-	put_total(f, r, side, run);
-	bool all = d->file[0] && !d->s.npatterns;
-	for (size_t i = 0; i < r->nentries; i++) {
-		const struct entry *e = &r->entry[i];
-		char *name = strndup(e->func.p, e->func.len);
-		struct func fn = { .name = name, .shown = name };
-		if (!name)
-			cli_die("out of memory");
-		if (all || (d->s.npatterns && is_named(&d->s, &fn)))
-			put_entry(f, r, e, side, run, false);
-		free(name);
-	}
-}
-
-/* ---- answers ---------------------------------------------------------------
- */
-
-static bool
-all_known(const double *v, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (isnan(v[i]))
-			return false;
-	return true;
-}
-
-static double
-widest(const double *v, size_t n)
-{
-	double lo = v[0], hi = v[0];
-	for (size_t i = 1; i < n; i++) {
-		lo = v[i] < lo ? v[i] : lo;
-		hi = v[i] > hi ? v[i] : hi;
-	}
-	return hi - lo;
-}
-
-static int
-by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
-static double
-median_of(const double *v, size_t n)
-{
-	double *s = cli_alloc(n, sizeof *s);
-	memcpy(s, v, n * sizeof *s);
-	sort_array(s, n, sizeof *s, by_value);
-	double m = n % 2 ? s[n / 2] : (s[n / 2 - 1] + s[n / 2]) / 2;
-	free(s);
-	return m;
-}
-
-/* Median absolute deviation of the logarithms: what layout and noise do to one
- * and the same program. */
-static double
-layout_of(const double *v, size_t n)
-{
-	double *s = cli_alloc(n, sizeof *s), m = log(median_of(v, n));
-	for (size_t i = 0; i < n; i++)
-		s[i] = fabs(log(v[i]) - m);
-	double r = median_of(s, n);
-	free(s);
-	return r;
-}
-
-static void
-answer(struct item *k, const char *result, const char *reason)
-{
-	k->result = result;
-	k->reason = reason;
-}
-
-/* A deterministic count: equal in all runs of a side, up to its bound. */
-static bool
-by_bound(struct item *k, size_t n)
-{
-	double bound[2];
-	for (int side = 0; side < 2; side++) {
-		bound[side] = k->err[side];
-		if (widest(k->v[side], n) > 2 * bound[side] + 1e-9)
-			return false;
-	}
-	double a = median_of(k->v[0], n), b = median_of(k->v[1], n);
-	bool apart = fabs(a - b) > bound[0] + bound[1] + 1e-9;
-	answer(k, apart ? "changed" : "same", REASON_EXACT);
-	k->p = apart ? 0 : 1;
-	return true;
-}
-
-/* Log ratios of the pairs; false where they cannot be formed. */
-static bool
-ratios(const struct item *k, size_t n, double *d)
-{
-	for (size_t i = 0; i < n; i++) {
-		if (!(k->v[0][i] > 0) || !(k->v[1][i] > 0))
-			return false;
-		d[i] = log(k->v[1][i] / k->v[0][i]);
-	}
-	return true;
-}
-
-/* First pass: all that does not need the family. */
-static void
-examine(struct item *k, size_t n, double margin)
-{
-	k->p = 2; /* not tested */
-	if (!all_known(k->v[0], n) || !all_known(k->v[1], n)) {
-		bool none[2] = { true, true };
-		for (size_t i = 0; i < n; i++)
-			for (int side = 0; side < 2; side++)
-				none[side] &= isnan(k->n[side][i]);
-		if (none[0] != none[1])
-			answer(k, "changed", REASON_ABSENT);
-		else
-			answer(k, "unknown", REASON_NO_VALUE);
-		return;
-	}
-	double a = median_of(k->v[0], n), b = median_of(k->v[1], n);
-	k->change = a != 0 ? b / a - 1 : NAN;
-	if (k->exact && by_bound(k, n))
-		return;
-	if (k->dominated) {
-		answer(k, "unknown", REASON_DOMINATED);
-		return;
-	}
-	double d[ROUNDS_MAX];
-	if (!ratios(k, n, d)) {
-		answer(k, "unknown", REASON_NOT_POSITIVE);
-		return;
-	}
-	double sd = signflip_sd(d, n), mean = fabs(signflip_mean(d, n));
-	k->need = signflip_need(sd, mean > margin ? mean : margin);
-	if (n < 2) {
-		answer(k, "unknown", REASON_ONE_RUN);
-		k->need = ROUNDS;
-		return;
-	}
-	double la = layout_of(k->v[0], n), lb = layout_of(k->v[1], n);
-	k->layout = la > lb ? la : lb;
-	k->change = expm1(signflip_mean(d, n));
-	k->p = signflip_two_sided(d, n);
-	k->p_same = signflip_within(d, n, margin);
-}
-
-/* Do the calls of this function compare? */
-static bool
-calls_differ(const struct family *f, const struct item *k)
-{
-	for (size_t i = 0; i < f->n; i++) {
-		const struct item *c = &f->item[i];
-		if (c->calls && str_same(c->func, k->func) &&
-		    str_same(c->object, k->object))
-			return !c->result || strcmp(c->result, "same");
-	}
-	return false;
-}
-
-static void
-decide(struct item *k)
-{
-	bool far = fabs(log1p(k->change)) > k->layout;
-	if (k->p < alpha && far)
-		answer(k, "changed", NULL);
-	else if (k->p_same < alpha_same)
-		answer(k, "same", NULL);
-	else
-		answer(
-		    k, "unknown", k->p < alpha ? REASON_LAYOUT : REASON_NOISE);
-}
-
-/* Holm's correction over all questions that a test has to answer. */
-static void
-judge(struct family *f, double margin)
-{
-	size_t n = 0;
-	double *p = cli_alloc(f->n, sizeof *p);
-	for (size_t i = 0; i < f->n; i++) {
-		examine(&f->item[i], f->runs, margin);
-		if (!f->item[i].result)
-			p[n++] = f->item[i].p;
-	}
-	signflip_holm(p, n);
-	n = 0;
-	for (size_t i = 0; i < f->n; i++) {
-		struct item *k = &f->item[i];
-		if (k->result)
-			continue;
-		k->p = p[n++];
-		decide(k);
-	}
-	for (size_t i = 0; i < f->n; i++) {
-		struct item *k = &f->item[i];
-		bool total = !k->object.len && str_is(k->func, "total");
-		if (!k->calls && !total && calls_differ(f, k) &&
-		    (!k->reason || strcmp(k->reason, REASON_ABSENT)))
-			answer(k, "unknown", REASON_CALLS_DIFFER);
-	}
-	free(p);
-}
-
 /* ---- running ---------------------------------------------------------------
  */
+
+/* Of two files all functions, else those of -f. */
+static bool
+is_asked(void *user, struct str func)
+{
+	const struct diff *d = user;
+	if (!d->s.npatterns)
+		return d->file[0];
+	char *name = strndup(func.p, func.len);
+	if (!name)
+		cli_die("out of memory");
+	struct func fn = { .name = name, .shown = name };
+	bool named = is_named(&d->s, &fn);
+	free(name);
+	return named;
+}
 
 static void
 pad_environment(size_t run)
@@ -517,7 +205,7 @@ run_all(struct diff *d, struct family *f, struct result *r)
 	for (size_t i = 0; i < 2 * d->rounds; i++) {
 		int side = (i % 4 == 1 || i % 4 == 2);
 		run_one(d, side, i, &r[i]);
-		put_result(d, f, &r[i], side, done[side]++);
+		family_put(f, &r[i], side, done[side]++, is_asked, d);
 	}
 }
 
@@ -531,7 +219,7 @@ read_all(struct diff *d, struct family *f, struct result *r)
 		if (e.code)
 			cli_warn_err(d->file[side], &e);
 		damage_add(&d->damage, &r[side].totals);
-		put_result(d, f, &r[side], side, 0);
+		family_put(f, &r[side], side, 0, is_asked, d);
 	}
 }
 
@@ -541,8 +229,8 @@ read_all(struct diff *d, struct family *f, struct result *r)
 static void
 put_number(struct rec_out *o, const char *key, const double *v, size_t n)
 {
-	if (all_known(v, n))
-		rec_fmt(o, key, "%.6g", median_of(v, n));
+	if (family_known(v, n))
+		rec_fmt(o, key, "%.6g", family_median(v, n));
 	else
 		rec_put(o, key, "unknown");
 }
@@ -569,6 +257,8 @@ write_item(const struct item *k, size_t n, struct rec_out *o)
 		rec_fmt(o, "bound", "%.6g", k->err[0] + k->err[1]);
 	if (!strcmp(k->result, "unknown") && k->need > 0)
 		rec_fmt(o, "need", "%.0f pairs", k->need);
+	if (k->object.len)
+		rec_str(o, "object", k->object);
 	rec_end(o);
 }
 
@@ -638,7 +328,7 @@ write_all(const struct diff *d, const struct family *f, struct verdict *v)
 	}
 	verdict_settle(v, &d->s.common.policy);
 	snprintf(bound, sizeof bound, "margin=%.4g%%,alpha=%g",
-	    expm1(d->margin) * 100, alpha);
+	    expm1(d->margin) * 100, FAMILY_ALPHA);
 	if (v->status != STATUS_NONE) {
 		verdict_begin(o, v, STR_NULL, bound);
 		rec_u64(o, "compared", f->n);
@@ -655,17 +345,6 @@ write_all(const struct diff *d, const struct family *f, struct verdict *v)
 	return cli_out_close(&out, !x) || x;
 }
 
-static void
-family_free(struct family *f)
-{
-	for (size_t i = 0; i < f->n; i++)
-		for (int side = 0; side < 2; side++) {
-			free(f->item[i].v[side]);
-			free(f->item[i].n[side]);
-		}
-	free(f->item);
-}
-
 int
 verb_diff(int argc, char **argv)
 {
@@ -679,7 +358,7 @@ verb_diff(int argc, char **argv)
 		read_all(&d, &f, r);
 	else
 		run_all(&d, &f, r);
-	judge(&f, d.margin);
+	family_judge(&f, d.margin);
 	struct verdict v = verdict_of(&f, &d);
 	int status = write_all(&d, &f, &v) ? STATUS_NONE : v.status;
 	cli_prom(&d.s.common, NULL, v.result, v.reason, status, 0);

@@ -221,7 +221,7 @@ describe(struct session *s, struct result *r)
 	bool hooks = false, tsc = false;
 	for (uint32_t i = 0; i < s->nobjects; i++) {
 		const struct object *o = s->object[i];
-		bool any = o->nsites || o->hooks || s->asked[i];
+		bool any = !i || o->nsites || o->hooks || s->asked[i];
 		hooks |= o->hooks && s->asked[i];
 		if (any)
 			cover(s, r, i);

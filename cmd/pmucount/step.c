@@ -672,7 +672,7 @@ describe(struct step *t)
 {
 	struct result *r = t->r;
 	for (uint32_t i = 0; i < t->s.nobjects; i++) {
-		if (!t->s.asked[i])
+		if (i && !t->s.asked[i])
 			continue;
 		struct coverage *c = result_coverage(r);
 		if (!c)

@@ -36,6 +36,10 @@ test_by_hand(void)
 	CHECK(near(signflip_two_sided(some, 0), 1));
 	const double zero[10] = { 0 };
 	CHECK(near(signflip_two_sided(zero, 10), 1));
+	/* What is not there counts as 0: sums of +-1 +-2, half of them 3. */
+	const double gap[] = { 1, NAN, 2 };
+	CHECK(near(signflip_two_sided(gap, 3), 4.0 / 8));
+	CHECK(near(signflip_below(gap, 3), 1));
 	/* n = 10, all one way: 2 of 1024. */
 	double ten[10];
 	for (int i = 0; i < 10; i++)

@@ -61,6 +61,16 @@ test_file(const char *path)
 	CHECK(rows == 24);
 }
 
+static void
+test_median(void)
+{
+	double odd[] = { 5, 1, 3 }, even[] = { 4, 1, 3, 2 }, one[] = { 7 };
+	CHECK(stats_median(odd, 3) == 3 && odd[0] == 1);
+	CHECK(stats_median(even, 4) == 2.5);
+	CHECK(stats_median(one, 1) == 7);
+	CHECK(isnan(stats_median(one, 0)));
+}
+
 int
 main(void)
 {
@@ -90,5 +100,6 @@ main(void)
 	/* I_x(1, b) = 1 - (1 - x)^b */
 	CHECK(close_to(stats_beta(0.3, 1, 4), 1 - pow(0.7, 4), 1e-14));
 	test_file("../shared/data/rca/stat-vectors.txt");
+	test_median();
 	return test_done("stats");
 }
