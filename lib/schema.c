@@ -171,7 +171,8 @@ static const struct schema_key ev_keys[] = {
 static const struct schema_key window_keys[] = {
 	REQ("entity", KEY_TEXT), REQ("from", KEY_TIME), REQ("until", KEY_TIME),
 	T("reason"), T("name"), TM("at"), TM("dur"), TM("threshold"),
-	F("ratio"), I("openings"), I("events"), I("bytes"), T("note"), END,
+	F("ratio"), I("openings"), I("events"), I("bytes"), T("file"),
+	T("note"), END,
 };
 
 static const struct schema_key open_keys[] = {

@@ -219,6 +219,59 @@ random='function rnd() { x = (x * 16807) % 2147483647; return x / 2147483647 }
 	done
 }
 
+@test "tracegate --split writes a whole trace for every window" {
+	need python3
+	steps 900 200 90000 >a.json
+	# A second stall, names of processes, and a pair around it all.
+	awk -v meta='{"ph":"M","name":"process_name","pid":1,"args":{}},' '
+		NR == 2 { print meta }
+		/ProfilerStep#700"/ { sub(/"dur":[0-9]*/, "\"dur\":95000") }
+		1' a.json | sed '2i {"ph":"B","name":"run","ts":0,"pid":1,"tid":2},
+		$i {"ph":"E","ts":1200000,"pid":1,"tid":2},' >t.json
+	run -1 --separate-stderr tracegate --audit=0 --before=3ms --after=3ms \
+		--split=d --progress=always t.json
+	[ "$(grep -c ^window <<<"$output")" = 2 ]
+	[ "$(grep -o 'file=[^[:space:]]*' <<<"$output" | paste -sd ' ')" = \
+		"file=window-0001.json file=window-0002.json" ]
+	for f in d/window-000[12].json; do
+		python3 "$root/tests/perfetto_rules.py" $f
+		[ "$(grep -c process_name $f)" = 1 ]
+		[ "$(grep -c '"ph":"[BE]"' $f)" = 2 ]
+		n=$(grep -c '"ph":"X"' $f)
+		[ "$n" -ge 10 ]
+		[ "$n" -le 220 ]
+	done
+	grep -q '#200"' d/window-0001.json
+	! grep -q '#200"' d/window-0002.json
+	# It does not mix two runs.
+	run -2 --separate-stderr tracegate --split=d t.json
+	[[ $stderr == *window-0001.json*"File exists"* ]]
+	# The total is capped; what is there is still whole.
+	run -1 tracegate --audit=0 --before=3ms --after=3ms --split=e \
+		--max-bytes=600 t.json
+	grep -q 'class=over-split' <<<"$output"
+	cat e/* | wc -c | {
+		read -r n
+		[ "$n" -lt 1500 ]
+	}
+	python3 "$root/tests/perfetto_rules.py" e/window-0001.json
+	# Compressed, and a stream.
+	run -1 tracegate --live -z --before=3ms --after=3ms --split=f t.json
+	zcat f/window-0001.json.gz >w.json
+	python3 "$root/tests/perfetto_rules.py" w.json
+	run -2 tracegate -q --split=g t.json
+}
+
+@test "tracegate --split says that the disk is full" {
+	steps 300 200 90000 >t.json
+	mkdir d
+	ln -s /dev/full d/window-0001.json
+	run -2 --separate-stderr tracegate --split=d t.json
+	[[ $stderr == *window-0001.json* ]]
+	run -2 tracegate --split=t.json t.json
+	run -2 tracegate --split=no/such/dir t.json
+}
+
 # bats test_tags=slow
 @test "tracegate windows hold exactly the events within them" {
 	need python3

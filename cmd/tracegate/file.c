@@ -50,6 +50,7 @@ add_event(struct file *f, const struct event *ev, struct err *e)
 		it.flags |= ITEM_NAMED;
 	g->n.events++;
 	g->n.bytes += ev->raw.len;
+	gate_progress(g);
 	if (ev->ph != 'M') {
 		int64_t back = g->n.last - ev->ts;
 		if (g->n.events > 1 && back > g->n.disorder)
@@ -407,6 +408,12 @@ keeps_half(struct file *f, struct item *it)
 	return keeps(f, it);
 }
 
+static bool
+wants_trace(const struct gate *g)
+{
+	return g->out.fd >= 0 || g->split.dir;
+}
+
 static int
 choose(struct file *f, struct sorter *kept, struct err *e)
 {
@@ -414,10 +421,12 @@ choose(struct file *f, struct sorter *kept, struct err *e)
 		struct item *it = &f->item[i];
 		bool keep =
 		    phase_pair(it->ph) ? keeps_half(f, it) : keeps(f, it);
-		if (!keep || f->g->out.fd < 0)
+		if (!keep || !wants_trace(f->g))
 			continue;
+		/* In order of where it is; when it was goes elsewhere. */
 		struct item k = *it;
-		k.ts = (int64_t)k.off;
+		k.off = (uint64_t)it->ts;
+		k.ts = (int64_t)it->off;
 		int r = sorter_add(kept, &k, e);
 		if (r)
 			return r;
@@ -457,22 +466,41 @@ read_at(struct file *f, uint64_t off, void *to, size_t len, size_t *got,
 	return 0;
 }
 
+static void
+split_item(struct gate *g, const struct item *it, struct str raw)
+{
+	struct item at = *it;
+	int64_t from, end;
+	if (it->ph == 'M') {
+		split_name(&g->split, raw);
+		return;
+	}
+	at.ts = (int64_t)it->off;
+	stretch(&at, &from, &end);
+	split_event(&g->split, &g->windows, from, end, raw);
+}
+
+/* Of an item of choose(): its ts is where it is. */
 static int
 copy_one(struct copy *c, const struct item *it, struct err *e)
 {
-	if (it->off < c->off || it->off + it->len > c->off + c->len) {
-		int r = read_at(c->f, it->off, c->block,
+	struct gate *g = c->f->g;
+	uint64_t off = (uint64_t)it->ts;
+	if (off < c->off || off + it->len > c->off + c->len) {
+		int r = read_at(c->f, off, c->block,
 		    COPY_BLOCK + SCAN_OBJECT_MAX, &c->len, e);
 		if (r)
 			return r;
-		c->off = it->off;
+		c->off = off;
 		if (c->len < it->len)
 			return err_set(
 			    e, SE_ETRUNC, "the input shrank while it was read");
 	}
-	struct str raw = { c->block + (it->off - c->off), it->len };
-	out_event(&c->f->g->out, raw);
-	return c->f->g->out.failure.code;
+	struct str raw = { c->block + (off - c->off), it->len };
+	out_event(&g->out, raw);
+	if (g->split.dir)
+		split_item(g, it, raw);
+	return g->out.failure.code;
 }
 
 static int
@@ -502,7 +530,7 @@ keep_all(struct file *f, struct err *e)
 	struct sorter *kept =
 	    sorter_new(g->set->memory / KEPT_SHARE, cli_tmpdir());
 	int r = choose(f, kept, e);
-	if (!r && g->out.fd >= 0)
+	if (!r && wants_trace(g))
 		r = copy_all(f, kept, e);
 	sorter_free(kept);
 	if (!r)
@@ -535,7 +563,7 @@ gate_file(struct gate *g, struct err *e)
 	struct file f = { .g = g, .spool.fd = -1 };
 	f.sorter = sorter_new(
 	    g->set->memory - g->set->memory / KEPT_SHARE, cli_tmpdir());
-	f.spooled = g->out.fd >= 0 && (reader_renders(&g->reader) ||
+	f.spooled = wants_trace(g) && (reader_renders(&g->reader) ||
 					  !src_is_seekable(g->reader.feed.src));
 	int r = f.spooled ? spool_open(&f.spool, cli_tmpdir(), e) : 0;
 	if (!r)

@@ -49,7 +49,9 @@ static const struct opt table[] = {
 	{ OPT_F_HISTORY, "history", "TIME", "and its length (30s)" },
 	{ OPT_F_LATENESS, "lateness", "TIME", "how late events may come (100ms)" },
 	{ OPT_F_ALL, "all", NULL, "keep everything" },
+	{ OPT_F_SPLIT, "split", "DIR", "a file a window there" },
 	{ OPT_F_TO, "to", "FORM", "the trace as json or ev lines" },
+	{ OPT_PROGRESS, "progress", "[=always]", "progress on stderr" },
 	OPT_JUDGE,
 	OPT_COMMON,
 	OPT_LAST,
@@ -236,6 +238,9 @@ input_option(struct gate_settings *s, int id, const struct opt_state *o)
 	case OPT_F_LATENESS:
 		s->lateness = cli_duration(o);
 		return true;
+	case OPT_F_SPLIT:
+		s->split = o->arg;
+		return true;
 	case OPT_F_ALL:
 		s->all = true;
 		return true;
@@ -277,6 +282,10 @@ parse(struct gate_settings *s, int argc, char **argv)
 	cli_common_done(&s->common, "window");
 	/* After --sync and --step: what the user says comes first. */
 	sync_preset(preset, &s->sync, &s->nsync);
+	if (s->split && s->form != OUT_JSON)
+		cli_usage("--split writes json: without --to");
+	if (s->split && s->common.quiet)
+		cli_usage("-q and --split: -q writes no trace");
 	if (!s->cost)
 		s->cost = s->fields.cost;
 	if (!s->input) {
@@ -356,7 +365,8 @@ static void
 open_outputs(struct outputs *o, const struct gate_settings *s, bool live)
 {
 	*o = (struct outputs){ .rec_fd = STDOUT_FILENO };
-	o->wanted = !s->common.quiet;
+	/* With --split the windows are the trace, unless -o asks for one. */
+	o->wanted = !s->common.quiet && (s->common.output || !s->split);
 	o->trace.fd = -1;
 	if (!o->wanted)
 		return;
@@ -408,9 +418,15 @@ run(struct gate *g, const struct gate_settings *s, bool live)
 	if (rec_out_open(&g->rec, to.rec_fd, &how, &e))
 		cli_die("%s", e.msg);
 	out_open(&g->out, to.trace.fd, s->form, s->common.how.gzip);
+	if (s->split)
+		split_open(&g->split, s->split, s->common.how.gzip,
+		    s->max_bytes, &g->reader.info);
 	int r = live ? gate_live(g, &e) : gate_file(g, &e);
 	struct err closing;
 	bool written = !out_close(&g->out, &g->reader.info, &closing);
+	bool parted = !s->split || !split_close(&g->split, &closing);
+	if (!parted)
+		cli_warn("%s: %s", s->split, closing.msg);
 	if (r && g->out.failure.code == r)
 		written = false;
 	else if (r)
@@ -420,7 +436,7 @@ run(struct gate *g, const struct gate_settings *s, bool live)
 		    s->common.output ? s->common.output : "standard output",
 		    g->out.failure.msg);
 	int status = STATUS_NONE;
-	if (r || !written) {
+	if (r || !written || !parted) {
 		rec_out_finish(g->rec, NULL, STATUS_NONE, 0, &e);
 	} else {
 		status = gate_report(g);
@@ -462,6 +478,11 @@ verb_filter(int argc, char **argv)
 		return STATUS_NONE;
 	}
 	bool live = is_live(&g);
+	g.progress = progress_start(&s.common);
+	struct stat st;
+	if (!live && !stat(s.input, &st) && S_ISREG(st.st_mode) &&
+	    !src_is_gzip(g.reader.feed.src))
+		progress_total(g.progress, (uint64_t)st.st_size);
 	g.stop = &gate_stop;
 	if (live) {
 		catch_signals();
@@ -474,6 +495,7 @@ verb_filter(int argc, char **argv)
 	if (s.baseline)
 		baseline_load(&g.keys, s.baseline);
 	int status = run(&g, &s, live);
+	progress_stop(g.progress);
 	gate_free(&g);
 	gate_settings_free(&s);
 	return status;

@@ -16,7 +16,8 @@
 enum {
 	WINDOWS_SHOWN = 8, /* without -v: a screen */
 	COUNTS_WIDTH = 64,
-	SHIFT_HALF = 2048, /* slices compared with as many before */
+	PROGRESS_EVERY = 4096, /* events */
+	SHIFT_HALF = 2048,     /* slices compared with as many before */
 };
 
 /* ---- while reading ------------------------------------------------------ */
@@ -41,6 +42,16 @@ gate_class(const struct gate *g, const struct event *ev, uint32_t key)
 	if (ev->ph == 'M' || (ev->ph == 'i' && str_is(ev->cat, "tracegate")))
 		return CLASS_META;
 	return g->keys.key[key].cls;
+}
+
+void
+gate_progress(struct gate *g)
+{
+	if (g->n.events % PROGRESS_EVERY)
+		return;
+	progress_items(g->progress, PROGRESS_EVERY);
+	progress_bytes(g->progress, g->reader.feed.off - g->told);
+	g->told = g->reader.feed.off;
 }
 
 uint8_t
@@ -272,6 +283,9 @@ put_window(struct gate *g, size_t i)
 	rec_u64(g->rec, "openings", w->openings);
 	rec_u64(g->rec, "events", w->events);
 	rec_u64(g->rec, "bytes", w->bytes);
+	char file[32];
+	if (g->split.dir)
+		rec_str(g->rec, "file", split_file(&g->split, w->id, file));
 	if (note)
 		rec_put(g->rec, "note", note);
 	rec_end(g->rec);
@@ -331,6 +345,10 @@ put_counts(struct gate *g)
 	put_count(g, "suppressed", g->windows.suppressed,
 	    "openings without a window: cool-down or rate");
 	put_count(g, "over-budget", n->over, "events: --max-bytes");
+	put_count(g, "over-split", g->split.over + g->split.nameless,
+	    "events that had no room in the files of --split");
+	put_count(g, "split-pairs", n->unsplit,
+	    "halves of pairs in a stream: not in the files of --split");
 	put_count(g, "audit", n->audited, "normal steps kept at random");
 	put_count(
 	    g, "untested", n->untested, "slices of names beyond the table");
@@ -591,4 +609,5 @@ gate_free(struct gate *g)
 	keys_free(&g->keys);
 	lanes_free(&g->lanes);
 	windows_free(&g->windows);
+	split_free(&g->split);
 }

@@ -17,7 +17,9 @@
 #include "keys.h"
 #include "lanes.h"
 #include "out.h"
+#include "progress.h"
 #include "reader.h"
+#include "split.h"
 #include "window.h"
 
 /* Kept before and after an anomaly, ns. */
@@ -26,6 +28,7 @@
 struct gate_settings {
 	struct cli_common common;
 	const char *input, *type, *baseline;
+	const char *split; /* the directory */
 	struct fields fields;
 	int mode; /* 0: by the input, 1: live, -1: file */
 	struct detect detect;
@@ -73,6 +76,7 @@ struct counts {
 	uint64_t audited;
 	uint64_t shifts;
 	uint64_t untested; /* slices without a key */
+	uint64_t unsplit;  /* --split: halves of pairs, in a stream */
 	uint64_t uncosted; /* whose cost has no line yet, or is beyond it */
 	uint64_t control_failed, control_ignored;
 	bool interrupted;
@@ -87,6 +91,9 @@ struct gate {
 	struct lanes lanes;
 	struct windows windows;
 	struct out out;
+	struct split split; /* --split: its dir is set */
+	struct progress *progress;
+	uint64_t told; /* of progress: bytes of the input */
 	struct rec_out *rec;
 	struct counts n;
 	int64_t episode_end;
@@ -109,6 +116,8 @@ int gate_live(struct gate *g, struct err *e);
 struct window *gate_open(struct gate *g, const struct opening *o);
 /* The class of an event, with what is no question of names. */
 uint8_t gate_class(const struct gate *g, const struct event *ev, uint32_t key);
+/* Now and then: how far the input was read. */
+void gate_progress(struct gate *g);
 /* What it cost, as a bin; 0: it does not say. */
 uint8_t gate_cost(const struct gate *g, const struct event *ev);
 /* Why a slice opens, and its threshold; q: what is usual for its key. */

@@ -34,6 +34,7 @@ enum {
 	OPT_F_LATENESS,
 	OPT_F_ALL,
 	OPT_F_TO,
+	OPT_F_SPLIT,
 	OPT_F_FIELDS,
 	OPT_F_LAST, /* control numbers its own from here */
 };

@@ -251,12 +251,17 @@ leave(struct live *l)
 	struct str raw = ring_get(&l->ring, h.at);
 	char half = phase_pair(h.ph);
 	struct window *w;
+	/* Its other half may be in a window that is not there yet. */
+	l->g->n.unsplit += half && l->g->split.dir;
 	if (half == 'e') {
 		leave_end(l, &h, raw);
 	} else {
 		bool keep = wanted(l, &h, raw.len, &w);
 		if (keep)
 			write_raw(l, w, raw);
+		if (keep && l->g->split.dir && !half)
+			split_event(
+			    &l->g->split, &l->g->windows, h.ts, h.end, raw);
 		if (half == 'b')
 			tell_mate(l, &h, keep, raw);
 	}
@@ -561,6 +566,7 @@ accept(struct live *l, const struct event *ev)
 		.nth = g->n.events };
 	g->n.events++;
 	g->n.bytes += ev->raw.len;
+	gate_progress(g);
 	h.key = keys_of(&g->keys, ev);
 	if (g->keys.n != known)
 		gate_new_key(g, h.key);
@@ -570,6 +576,8 @@ accept(struct live *l, const struct event *ev)
 	if (ev->ph == 'M') {
 		/* No place in time: on its way at once. */
 		write_raw(l, NULL, ev->raw);
+		if (g->split.dir)
+			split_name(&g->split, ev->raw);
 		return;
 	}
 	if (!hold(l, ev->raw, &h.at)) {

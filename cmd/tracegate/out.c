@@ -220,7 +220,7 @@ out_event(struct out *o, struct str raw)
 		if (understand(raw, &ev) && begin_event(o))
 			put_again(&o->b, &ev);
 	}
-	if (o->b.len >= OUT_BLOCK)
+	if (o->b.len >= OUT_BLOCK && !o->holds)
 		drain(o);
 }
 

@@ -22,6 +22,7 @@ struct out {
 	int fd; /* -1: nothing is wanted */
 	int form;
 	bool gzip, object, begun, closed;
+	bool holds; /* writes only when it is flushed or closed */
 	struct buf b;
 	struct rec_out *ev;
 	uint64_t events, bytes;

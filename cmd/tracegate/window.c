@@ -109,6 +109,7 @@ windows_open(struct windows *ws, const struct opening *o)
 		ws->cap = ws->cap ? ws->cap * 2 : 16;
 		ws->w = cli_realloc(ws->w, ws->cap, sizeof *ws->w);
 	}
+	w.id = ++ws->opened;
 	ws->w[ws->n] = w;
 	return &ws->w[ws->n++];
 }

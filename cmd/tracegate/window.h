@@ -13,6 +13,7 @@
 
 struct window {
 	int64_t from, until; /* both within */
+	uint32_t id;         /* from 1, in the order they opened */
 	struct opening worst;
 	uint32_t openings;
 	uint64_t events, bytes; /* kept in it beyond the shallow ones */
@@ -32,6 +33,7 @@ struct windows {
 	struct window *w;
 	size_t n, cap;
 	struct window_rules rules;
+	uint32_t opened;
 	bool filled; /* the bucket was */
 	double tokens;
 	int64_t tokens_at;   /* when they were counted last */
