@@ -60,7 +60,6 @@ static const struct opt table[] = {
 
 static const char *const usage[] = {
 	"tracegate [filter] [options] [TRACE]",
-	"tracegate path|baseline|control [options] TRACE...",
 	NULL,
 };
 
@@ -70,8 +69,7 @@ static const char *const usage_verb[] = {
 };
 
 static const char summary[] =
-    "Keeps a trace shallow, and deep around an anomaly. The trace goes to -o\n"
-    "or standard output, records to standard output or standard error.";
+    "Keeps a trace (-o) shallow, and deep around an anomaly; prints records";
 
 void
 gate_defaults(struct gate_settings *s)
