@@ -460,6 +460,17 @@ gate_settings_free(struct gate_settings *s)
 	fields_free(&s->fields);
 }
 
+/* Where the bytes that are read are those of the file. */
+static void
+tell_total(struct gate *g, bool live)
+{
+	struct stat st;
+	const struct src *src = g->reader.feed.src;
+	if (!live && src && !src_is_gzip(src) && !stat(g->set->input, &st) &&
+	    S_ISREG(st.st_mode))
+		progress_total(g->progress, (uint64_t)st.st_size);
+}
+
 int
 verb_filter(int argc, char **argv)
 {
@@ -477,10 +488,7 @@ verb_filter(int argc, char **argv)
 	}
 	bool live = is_live(&g);
 	g.progress = progress_start(&s.common);
-	struct stat st;
-	if (!live && !stat(s.input, &st) && S_ISREG(st.st_mode) &&
-	    !src_is_gzip(g.reader.feed.src))
-		progress_total(g.progress, (uint64_t)st.st_size);
+	tell_total(&g, live);
 	g.stop = &gate_stop;
 	if (live) {
 		catch_signals();
