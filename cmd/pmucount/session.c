@@ -98,6 +98,20 @@ session_func(struct session *s, uint32_t object, uint32_t func,
 	return (int)i;
 }
 
+void
+session_idle(
+    struct session *s, uint32_t object, uint32_t func, const struct site *site)
+{
+	/* Most of the table is for what is counted. */
+	if (site->kind != PMU_NOPS || s->nidle >= PMU_FUNCS / 4 ||
+	    s->nknown == PMU_FUNCS)
+		return;
+	int id = session_func(s, object, func, site, NULL);
+	s->func[id].state = PMU_IDLE;
+	s->asked[object]--;
+	s->nidle++;
+}
+
 int
 session_block(struct session *s, uint32_t i, struct pmu_view *v)
 {
@@ -356,8 +370,9 @@ add_block(struct sum *m, struct pmu_view *v, struct err *e)
 	m->unwound += v->block->unwound;
 	m->lost_signal += v->block->lost_signal;
 	m->threads += v->block->threads;
-	uint64_t bytes = n * sizeof(struct pmu_node) +
-			 m->s->nknown * sizeof(struct pmu_tally);
+	uint64_t bytes =
+	    n * sizeof(struct pmu_node) +
+	    (m->s->nknown - m->s->nidle) * sizeof(struct pmu_tally);
 	m->most_bytes = bytes > m->most_bytes ? bytes : m->most_bytes;
 	return 0;
 }

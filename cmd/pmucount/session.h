@@ -22,6 +22,7 @@ struct session {
 	} * known;
 	uint32_t nknown, nobjects;
 	uint64_t asked[PMU_OBJECTS]; /* functions selected of each object */
+	uint32_t nidle;              /* of known[]: see session_idle() */
 };
 
 int session_open(struct session *s, const struct event_set *ev, struct err *e);
@@ -33,6 +34,10 @@ int session_object(
 /* Adds a function of it; its number, or SE_ELIMIT. */
 int session_func(struct session *s, uint32_t object, uint32_t func,
     const struct site *site, struct err *e);
+
+/* A sled that is not wanted, of five NOPs which the runtime makes one. */
+void session_idle(
+    struct session *s, uint32_t object, uint32_t func, const struct site *site);
 
 /* Block i, mapped for the caller; NULL if it cannot be. For backends that
  * count from outside; blocks stay mapped until session_close. */

@@ -61,6 +61,7 @@ add_functions(
     const struct settings *set, struct session *s, int object, struct err *e)
 {
 	const struct object *o = s->object[object];
+	bool any = false;
 	for (size_t i = 0; i < o->nsites; i++) {
 		const struct site *k = &o->site[i];
 		if (!is_wanted(set, &o->func[k->func]))
@@ -68,7 +69,12 @@ add_functions(
 		int r = session_func(s, (uint32_t)object, k->func, k, e);
 		if (r < 0)
 			return r;
+		any = true;
 	}
+	for (size_t i = 0; i < o->nsites && any; i++)
+		if (!is_wanted(set, &o->func[o->site[i].func]))
+			session_idle(
+			    s, (uint32_t)object, o->site[i].func, &o->site[i]);
 	if (o->nsites || !o->hooks)
 		return 0;
 	for (size_t i = 0; i < o->nfuncs; i++) {
@@ -206,7 +212,7 @@ cover(struct session *s, struct result *r, uint32_t i)
 			continue;
 		uint32_t state = s->func[k].state;
 		c->on += state == PMU_ON;
-		c->refused += state > PMU_ON;
+		c->refused += state > PMU_ON && state != PMU_IDLE;
 	}
 	if (o->from_dynsym)
 		c->note = STR_LIT("stripped: exported functions only");
@@ -328,7 +334,7 @@ check_reported(const struct session *s, struct err *e)
 		return err_set(e, SE_EUNSUP,
 		    "the command ran, but the runtime did not report in: a "
 		    "static program, or one that drops LD_PRELOAD");
-	if (!s->nknown)
+	if (s->nknown == s->nidle)
 		return err_set(e, SE_EUNSUP,
 		    "the command ran, but no function with a sled matched%s; "
 		    "a program it executes is not counted: name that one",

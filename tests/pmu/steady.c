@@ -5,7 +5,10 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { CALLS = 60, ROUNDS = 3000, WORDS = 1 << 14 };
+#ifndef ROUNDS
+#define ROUNDS 3000
+#endif
+enum { CALLS = 60, WORDS = 1 << 14 };
 
 uint64_t work(uint64_t x);
 uint64_t walk(const uint64_t *p);

@@ -253,6 +253,18 @@ code_protect(uint64_t from, uint64_t to, int prot)
 	return mprotect((void *)(uintptr_t)from, to - from, prot);
 }
 
+/*
+ * Five NOPs become one. Not while others run: a thread may stand between the
+ * five.
+ */
+static void
+site_idle(const struct spot *s, bool alone)
+{
+	static const unsigned char nop5[] = { 0x0f, 0x1f, 0x44, 0, 0 };
+	if (alone && s->kind == PMU_NOPS && bytes_are_sled(s))
+		site_write(s, nop5, true);
+}
+
 /* Bytes of the function behind the whole sled. */
 static uint64_t
 sled_size(uint32_t kind)
@@ -281,13 +293,16 @@ patch_all(uint64_t base, uint32_t first, uint32_t n, bool alone)
 	for (uint32_t i = 0; i < n; i++) {
 		struct pmu_func *f = &pmu_rt.func[first + i];
 		if (!open) {
-			f->state = mem ? PMU_DENIED : PMU_FAR;
+			if (f->state != PMU_IDLE)
+				f->state = mem ? PMU_DENIED : PMU_FAR;
 			continue;
 		}
 		site[i] = (struct spot){ .addr = base + f->vaddr,
 			.func = first + i,
 			.kind = f->kind };
 		site[i].body = site[i].addr + sled_size(f->kind);
+		if (f->state == PMU_IDLE)
+			continue;
 		if (!bytes_are_sled(&site[i])) {
 			f->state = PMU_REFUSED;
 			continue;
@@ -302,6 +317,8 @@ patch_all(uint64_t base, uint32_t first, uint32_t n, bool alone)
 	mprotect(mem, size, PROT_READ | PROT_EXEC);
 	for (uint32_t i = 0; i < n; i++) {
 		unsigned char jump[JUMP_SIZE];
+		if (pmu_rt.func[first + i].state == PMU_IDLE)
+			site_idle(&site[i], alone);
 		if (pmu_rt.func[first + i].state != PMU_ON)
 			continue;
 		jump_to(jump, site[i].addr, mem + (size_t)i * THUNK);

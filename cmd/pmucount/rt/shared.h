@@ -79,6 +79,7 @@ enum pmu_state {
 	PMU_REFUSED = 2, /* bytes were not what the object file says */
 	PMU_FAR = 3,     /* no room for a jump within reach */
 	PMU_DENIED = 4,  /* the system refused to change the code */
+	PMU_IDLE = 5,    /* not wanted: five NOPs become one */
 };
 
 struct pmu_object {
