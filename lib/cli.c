@@ -735,6 +735,30 @@ cli_names_free(char **names, size_t n)
 	free(names);
 }
 
+bool
+cli_shipped(const char *whose, const char *folder, const char *name,
+    char *path, size_t room)
+{
+	char self[2048];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+	while (n > 0 && self[n - 1] != '/')
+		n--;
+	if (n <= 0)
+		return false;
+	snprintf(path, room, "%.*s../share/straightedge/%s/%s", (int)n, self,
+	    folder, name);
+	if (!access(path, R_OK))
+		return true;
+	/* Built, not installed: build/ or build/VARIANT/. */
+	for (int up = 1; up <= 2; up++) {
+		snprintf(path, room, "%.*s%scmd/%s/%s/%s", (int)n, self,
+		    up == 1 ? "../" : "../../", whose, folder, name);
+		if (!access(path, R_OK))
+			return true;
+	}
+	return false;
+}
+
 void
 cli_need_input(void)
 {

@@ -146,6 +146,14 @@ void cli_prom(const struct cli_common *c, const char *job, const char *result,
 char **cli_names(const char *path, size_t *n);
 void cli_names_free(char **names, size_t n);
 
+/*
+ * Where a file that comes with a command is: installed in
+ * PREFIX/share/straightedge/FOLDER, or in cmd/WHOSE/FOLDER of the sources
+ * that the program was built in. False: nowhere.
+ */
+bool cli_shipped(const char *whose, const char *folder, const char *name,
+    char *path, size_t room);
+
 /* Dies with a usage error if standard input is a terminal. */
 void cli_need_input(void);
 

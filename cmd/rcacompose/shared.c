@@ -6,34 +6,16 @@
 
 #include "cli.h"
 
-/* Where shipped stacks are, from the folder of the program. */
-static const char *const places[] = {
-	"../share/straightedge/stacks", /* installed */
-	"../cmd/rcacompose/stacks",     /* built, not installed */
-	"../../cmd/rcacompose/stacks",  /* the same, a variant */
-};
-
 void
 stack_path(const char *name, char *path, size_t room)
 {
-	char self[2048];
 	if (strchr(name, '/')) {
 		snprintf(path, room, "%s", name);
 		return;
 	}
-	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (n < 0)
-		cli_die("cannot find the shipped stacks: %s", strerror(errno));
-	while (n && self[n - 1] != '/')
-		n--;
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		snprintf(
-		    path, room, "%.*s%s/%s", (int)n, self, places[i], name);
-		if (!access(path, R_OK))
-			return;
-	}
-	cli_die(
-	    "no shipped stack \"%s\": a file needs a slash, ./%s", name, name);
+	if (!cli_shipped("rcacompose", "stacks", name, path, room))
+		cli_die("no shipped stack \"%s\": a file needs a slash, ./%s",
+		    name, name);
 }
 
 struct stack *
