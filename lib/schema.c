@@ -54,9 +54,9 @@ static const struct schema_key diff_keys[] = {
 
 static const struct schema_key finding_keys[] = {
 	REQ("entity", KEY_TEXT), REQ("result", KEY_TEXT), T("reason"),
-	T("by"), T("evidence"), T("need"), T("members"), T("name"), I("occ"),
-	TM("late"), TM("from"), TM("until"), F("coverage"), T("note"),
-	T("incident"), END,
+	T("cause"), T("by"), T("evidence"), T("need"), T("members"), I("rank"),
+	T("name"), I("occ"), TM("late"), TM("from"), TM("until"), F("ratio"),
+	F("coverage"), T("note"), T("incident"), END,
 };
 
 static const struct schema_key evidence_keys[] = {
@@ -195,6 +195,12 @@ static const struct schema_key graph_keys[] = {
 static const struct schema_key clock_keys[] = {
 	REQ("rank", KEY_INT), TM("offset"), TM("uncertainty"), I("n"),
 	T("reason"), END,
+};
+
+/* What tracegate classify knows of a slow period. */
+static const struct schema_key fact_keys[] = {
+	REQ("entity", KEY_TEXT), REQ("name", KEY_TEXT), T("value"), T("need"),
+	END,
 };
 
 static const struct schema_key shift_keys[] = {
@@ -340,6 +346,7 @@ const struct schema_type schema_types[] = {
 	{ "blame", blame_keys },
 	{ "graph", graph_keys },
 	{ "clock", clock_keys },
+	{ "fact", fact_keys },
 	{ "shift", shift_keys },
 	{ "base", base_keys },
 	{ "control", control_keys },
