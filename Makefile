@@ -19,6 +19,7 @@ PREFIX ?= /usr/local
 BINDIR ?= $(PREFIX)/bin
 MANDIR ?= $(PREFIX)/share/man
 STACKDIR ?= $(PREFIX)/share/straightedge/stacks
+RULESDIR ?= $(PREFIX)/share/straightedge/rules
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR ?= $(PREFIX)/share/zsh/site-functions
 LIBDIR ?= $(PREFIX)/lib
@@ -261,6 +262,7 @@ completions: all
 # "SOURCE TARGET" for every file that is installed.
 MAN = $(wildcard man/*.[1357])
 STACKS = $(wildcard cmd/rcacompose/stacks/*)
+RULES = $(wildcard cmd/tracegate/rules/*)
 INSTALL = $(foreach c,$(COMMANDS),$(BUILD)/$(c):$(BINDIR)/$(c)) \
 	$(BUILD)/libpmucount.so:$(LIBDIR)/straightedge/libpmucount.so \
 	$(foreach m,$(MAN),$(m):$(MANDIR)/man$(subst .,,$(suffix $(m)))/$(notdir $(m))) \
@@ -269,6 +271,7 @@ INSTALL = $(foreach c,$(COMMANDS),$(BUILD)/$(c):$(BINDIR)/$(c)) \
 		completions/zsh/_$(c):$(ZSHDIR)/_$(c) \
 		completions/fish/$(c).fish:$(FISHDIR)/$(c).fish) \
 	$(foreach s,$(STACKS),$(s):$(STACKDIR)/$(notdir $(s))) \
+	$(foreach r,$(RULES),$(r):$(RULESDIR)/$(notdir $(r))) \
 	lib/straightedge.h:$(INCLUDEDIR)/straightedge.h \
 	lib/python/straightedge.py:$(PYTHONDIR)/straightedge.py \
 	$(BUILD)/libstraightedge.a:$(LIBDIR)/libstraightedge.a \

@@ -8,6 +8,7 @@
 static const struct verb verbs[] = {
 	{ "filter", verb_filter, "shallow always, deep around an anomaly" },
 	{ "path", verb_path, "the critical path, across threads and ranks" },
+	{ "classify", verb_classify, "why each slow period was slow" },
 	{ "baseline", verb_baseline, "freeze what is usual for later runs" },
 	{ "control", verb_control, "turn a tracer on at an anomaly" },
 	{ "", verb_filter, NULL },

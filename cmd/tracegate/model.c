@@ -152,12 +152,22 @@ describe(struct model *m, struct slice *s, const struct event *ev)
 	}
 }
 
+static void
+tell(const struct model_watch *w, const struct event *ev, int64_t slice)
+{
+	if (w)
+		w->see(w->user, ev, slice);
+}
+
 static int
-take_event(struct model *m, const struct event *ev, struct err *e)
+take_event(struct model *m, const struct event *ev,
+    const struct model_watch *watch, struct err *e)
 {
 	char half = phase_pair(ev->ph);
-	if (ev->ph != 'X' && (!half || phase_async(ev->ph)))
+	if (ev->ph != 'X' && (!half || phase_async(ev->ph))) {
+		tell(watch, ev, -1);
 		return 0;
+	}
 	uint32_t lane = lanes_of(&m->lanes, ev);
 	struct stack *open = &m->lanes.lane[lane].open;
 	if (half == 'e') {
@@ -175,17 +185,19 @@ take_event(struct model *m, const struct event *ev, struct err *e)
 	s->end = event_end(ev);
 	s->lane = lane;
 	describe(m, s, ev);
+	tell(watch, ev, s->nth);
 	return 0;
 }
 
 static int
-read_events(struct model *m, struct reader *r, struct err *e)
+read_events(struct model *m, struct reader *r, const struct model_watch *watch,
+    struct err *e)
 {
 	struct event ev = { 0 };
 	for (;;) {
 		int n = reader_next(r, &ev, e);
 		if (n == READ_EVENT) {
-			n = take_event(m, &ev, e);
+			n = take_event(m, &ev, watch, e);
 			if (n)
 				return n;
 			continue;
@@ -347,15 +359,15 @@ finish(struct model *m)
 }
 
 int
-model_load(struct model *m, const char *path, const char *type,
-    const struct fields *fields, struct err *e)
+model_load_watched(struct model *m, const char *path, const char *type,
+    const struct fields *fields, const struct model_watch *watch, struct err *e)
 {
 	struct reader r;
 	*m = (struct model){ .path = path, .rank = -1 };
 	lanes_init(&m->lanes);
 	int n = reader_open(&r, path, type, fields, cli_tmpdir(), e);
 	if (!n)
-		n = read_events(m, &r, e);
+		n = read_events(m, &r, watch, e);
 	if (!n && !m->n)
 		n = err_set(e, SE_EFORMAT, "no slice with a duration");
 	m->info = r.info;
@@ -365,6 +377,13 @@ model_load(struct model *m, const char *path, const char *type,
 	if (!n)
 		finish(m);
 	return n;
+}
+
+int
+model_load(struct model *m, const char *path, const char *type,
+    const struct fields *fields, struct err *e)
+{
+	return model_load_watched(m, path, type, fields, NULL, e);
 }
 
 void

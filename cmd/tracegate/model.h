@@ -79,9 +79,18 @@ struct model {
 	struct arena arena;
 };
 
+/* Is told of every event while a trace is read; slice: its number, or -1. */
+struct model_watch {
+	void (*see)(void *user, const struct event *ev, int64_t slice);
+	void *user;
+};
+
 /* Reads all of it. 0, or an error. */
 int model_load(struct model *m, const char *path, const char *type,
     const struct fields *fields, struct err *e);
+int model_load_watched(struct model *m, const char *path, const char *type,
+    const struct fields *fields, const struct model_watch *watch,
+    struct err *e);
 void model_free(struct model *m);
 
 static inline const struct slice *

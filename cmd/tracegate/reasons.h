@@ -34,6 +34,8 @@
 #define REASON_ORPHAN_GPU "orphan-gpu"
 #define REASON_SKEW "skew"
 #define REASON_CYCLE "cycle"
+#define REASON_MISSING "missing"
+#define REASON_NO_MATCH "no-match"
 /* of control records */
 #define REASON_TRACER_ABSENT "tracer-absent"
 #define REASON_TRACER_FAILED "tracer-failed"

@@ -37,7 +37,7 @@ add_step(struct walk *w, int64_t from, int64_t until, int32_t slice, bool jump)
 		w->cap = w->cap ? w->cap * 2 : 256;
 		w->step = cli_realloc(w->step, w->cap, sizeof *w->step);
 	}
-	w->step[w->n++] = (struct step){ from, until, slice, jump };
+	w->step[w->n++] = (struct step){ from, until, slice, slice, jump };
 	if (slice >= 0)
 		w->covered += until - from;
 }
@@ -286,7 +286,10 @@ move(struct walk *w, const struct model *m, struct at *at)
 		return false;
 	}
 	bool inside = k >= 0 && m->slice[k].kind != SLICE_NOTE;
+	uint32_t n = w->n;
 	add_step(w, from, at->t, inside ? k : -1, at->jumped);
+	if (w->n > n)
+		w->step[n].around = k;
 	*at = (struct at){ at->lane, from, false };
 	return at->t < before;
 }

@@ -28,7 +28,8 @@ extern const char *const walk_reason[WALK_COUNT];
 struct step {
 	int64_t from, until;
 	int32_t slice;
-	bool jump; /* reached by a jump from what follows */
+	int32_t around; /* the innermost there, an annotation too; or -1 */
+	bool jump;      /* reached by a jump from what follows */
 };
 
 struct walk {
