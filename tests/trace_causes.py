@@ -8,13 +8,14 @@ each: CASE EXPECTED FILE...
 
 Each cause of tracegate/rules/causes has a trace in which it is injected, and
 near relatives (CASE-not-...) in which something else is: there no cause may be
-named. EXPECTED is `cause:NAME`, `reason:CODE` or `unknown` (any reason).
+named. EXPECTED is `cause:NAME`, `reason:CODE`, `unknown` (any reason) or `none`
+(no slow period).
 """
 import json
 import random
 import sys
 
-STEPS = 60
+STEPS = 70
 SLOW = (20, 31, 45)
 
 
@@ -350,6 +351,7 @@ def gc_step(r, us):
 
 MB = 1 << 20
 CASES = {
+    "none": ("none", lambda s: train(s, slow=())),
     "gc-pause": ("cause:gc-pause", lambda s: serve(
         s, gap=op("gc: collect generation 2", 200000))),
     "gc-pause-silent": ("cause:gc-pause", lambda s: regular(s, True)),
