@@ -736,8 +736,8 @@ cli_names_free(char **names, size_t n)
 }
 
 bool
-cli_shipped(const char *whose, const char *folder, const char *name,
-    char *path, size_t room)
+cli_shipped(const char *whose, const char *folder, const char *name, char *path,
+    size_t room)
 {
 	char self[2048];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
