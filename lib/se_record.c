@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "num.h"
 #include "rec.h"
 
 struct se_reader {
@@ -169,6 +170,71 @@ void
 se_writer_end(struct se_writer *w)
 {
 	rec_end(w->out);
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+enum { ARG_KEY_MAX = 62 };
+
+static bool
+arg_key(const char *key)
+{
+	size_t n = 0;
+	for (; key && key[n]; n++)
+		if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX"
+			    "YZ0123456789_-.",
+			key[n]))
+			return false;
+	return n && n <= ARG_KEY_MAX;
+}
+
+static bool
+whole(const char *number)
+{
+	int64_t v;
+	return !number ||
+	       !num_i64(str_c(number), INT64_MIN, INT64_MAX, &v, NULL);
+}
+
+static void
+put_if(struct rec_out *o, const char *key, const char *value)
+{
+	if (value)
+		rec_put(o, key, value);
+}
+
+int
+se_writer_event(struct se_writer *w, const struct se_event *ev)
+{
+	if (ev->size < sizeof *ev || !ev->name || !whole(ev->rank) ||
+	    !whole(ev->step))
+		return SE_EINVAL;
+	for (size_t i = 0; i < ev->nargs; i++)
+		if (!arg_key(ev->args[2 * i]) || !ev->args[2 * i + 1])
+			return SE_EINVAL;
+	struct rec_out *o = w->out;
+	rec_begin(o, "ev");
+	rec_time(o, "ts", ev->ts);
+	if (ev->dur >= 0)
+		rec_time(o, "dur", ev->dur);
+	put_if(o, "host", ev->host);
+	put_if(o, "rank", ev->rank);
+	put_if(o, "proc", ev->proc);
+	put_if(o, "thread", ev->thread);
+	put_if(o, "kind", ev->kind);
+	rec_put(o, "name", ev->name);
+	put_if(o, "corr", ev->corr);
+	put_if(o, "step", ev->step);
+	put_if(o, "ph", ev->ph);
+	for (size_t i = 0; i < ev->nargs; i++) {
+		char key[ARG_KEY_MAX + 3] = "x.";
+		size_t n = strlen(ev->args[2 * i]);
+		memcpy(key + 2, ev->args[2 * i], n);
+		rec_label(
+		    o, (struct str){ key, n + 2 }, str_c(ev->args[2 * i + 1]));
+	}
+	rec_end(o);
+	return 0;
 }
 
 int

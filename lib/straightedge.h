@@ -192,6 +192,23 @@ void se_writer_integer(struct se_writer *w, const char *key, int64_t value);
 void se_writer_number(struct se_writer *w, const char *key, double value);
 void se_writer_time(struct se_writer *w, const char *key, int64_t ns);
 void se_writer_end(struct se_writer *w);
+/*
+ * An ev record, an event of a trace: a slice, or an instant if dur is
+ * negative. NULL members are absent. args: nargs pairs KEY, VALUE, which
+ * become x.KEY=VALUE; keys are letters, digits, `_`, `-` and `.`. Counters
+ * have ph "C". The order of keys is taken care of.
+ */
+struct se_event {
+	size_t size; /* sizeof(struct se_event) */
+	const char *name;
+	int64_t ts, dur;  /* ns since the epoch, ns */
+	const char *kind; /* "step" and "sync" are always kept */
+	const char *host, *rank, *proc, *thread, *corr, *step, *ph;
+	const char *const *args;
+	size_t nargs;
+};
+/* 0, or SE_EINVAL: no name, or a key or number that is none. */
+int se_writer_event(struct se_writer *w, const struct se_event *ev);
 int se_writer_flush(struct se_writer *w);
 /* Writes the end record (result may be NULL), frees; the first failure. */
 int se_writer_close(struct se_writer *w, const char *result, int status);
