@@ -312,7 +312,8 @@ static const struct schema_key standing_keys[] = {
 static const struct schema_key process_keys[] = {
 	REQ("entity", KEY_TEXT), I("round"), T("outcome"), I("exit"),
 	I("signal"), I("result"), I("records"), T("pin"), TM("dur"),
-	I("strays"), I("cpu"), T("env"), T("argv"), T("note"), END,
+	I("strays"), I("cpu"), T("host"), T("build"), T("env"), T("argv"),
+	T("note"), END,
 };
 
 const struct schema_type schema_types[] = {

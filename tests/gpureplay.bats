@@ -536,3 +536,136 @@ machine() {
 	says unknown few
 	[[ $(field verdict bad) == 7 ]]
 }
+
+# ---- hosts
+
+# far HOSTS SEED FAULTS [OPTION]...: worker on hosts, which are this one.
+far() {
+	local hosts=$1 seed=$2 faults=$3
+	shift 3
+	rm -f state/count
+	timeout 60 gpureplay run --hosts="$hosts" --launch='env DEV={host}' \
+		--ratio=1 --trust-pin "$@" -- sh -c \
+		'exec "$0" state "$1" "$2" "$DEV" "$3"' \
+		"$worker" "$seed" "$faults" "${how-}"
+}
+
+@test "gpureplay run names the host that computes wrong, through a launcher" {
+	run -1 --separate-stderr far 'n[1-4]' 1 n3:0.6
+	says faulty ""
+	[[ $(field verdict entity) == host:n3 ]]
+	[[ $(field diff name) == layer.1 && $(field diff dev) == host:n3 ]]
+	run -3 --separate-stderr far 'n[1-3],m' 1 '*:0.4'
+	says unknown nondeterministic
+}
+
+@test "gpureplay run compares hashes through a launcher" {
+	set -- --hosts=a,b --launch="env X={host}" --trust-pin --rate=0.9
+	run -0 gpureplay run "$@" --sig=stdout -- echo same
+	run -3 gpureplay run "$@" --sig=stdout -- sh -c 'echo $X'
+	says unknown two-devices
+	[[ $(field diff name) == stdout ]]
+	run -0 gpureplay run "$@" --sig=stdout --sig=f -- sh -c 'echo >f'
+}
+
+@test "gpureplay run counts what fails on a host" {
+	local how
+	for how in crash:signal exit:exit hang:timeout nosig:nosig; do
+		how=${how%:*} run -3 --separate-stderr far a,b,c 2 b:0.2 \
+			--rate=0.5 --timeout=300ms
+		says unknown failures
+		[[ $output == *$'/b\t'* || $output == *host:b$'\t'* ]]
+		[[ $output == *"${how#*:}="[1-9]* ]]
+	done
+	run -2 --separate-stderr gpureplay run --hosts=a,b \
+		--launch='sh -c "exit 3" {host}' -- true
+	[[ $stderr == *"a: exit status 3"*"nothing was tested"* ]]
+	run -2 --separate-stderr gpureplay run --hosts=a --launch='none {host}' \
+		-- true
+	[[ $stderr == *"none: cannot execute"* ]]
+	run -2 --separate-stderr gpureplay run --hosts=a,b \
+		--launch='env X={host}' -- ./no-such-file
+	[[ $stderr == *"exit status 2: gpureplay exec: ./no-such-file: "* ]]
+}
+
+@test "gpureplay run reads what is left of a far side's records as damaged" {
+	local cut
+	cat >launcher <<-'END'
+		shift
+		"$@" >whole
+		echo "a banner of the launcher"
+		sed "$CUT" whole
+	END
+	CUT= run -0 --separate-stderr gpureplay run --hosts=a,b --trust-pin \
+		--launch='sh launcher {host}' --rate=0.9 --sig=stdout -- echo
+	for cut in '$d' '/^scalar/d' 's/value=./value=x/' 3q; do
+		CUT=$cut run -2 --separate-stderr gpureplay run --hosts=a,b \
+			--trust-pin --launch='sh launcher {host}' --rate=0.9 \
+			--sig=stdout -- echo
+		[[ $output == *damaged=3* || $output == *nosig=3* ]]
+	done
+}
+
+@test "gpureplay run verifies that it is the host that was asked for" {
+	run -0 gpureplay run --hosts="$(hostname),$(hostname).example" \
+		--launch='env X={host}' --rate=0.9 --sig=stdout -- echo
+	[[ $(field device pin) == verified ]]
+	run -3 gpureplay run --hosts=a,b --launch='env X={host}' --rate=0.9 \
+		--sig=stdout -- echo
+	says unknown pin-unverified
+	run -0 gpureplay run --hosts="$(hostname)" --cpus=0 -v -n 1 \
+		--launch='env X={host}' --dry-run --deterministic -- echo
+	[[ $(field process argv) == "env X=$(hostname) gpureplay exec "* ]]
+	[[ $(field process argv) == *" --cpu=0 --deterministic -- echo" ]]
+}
+
+@test "gpureplay run compares hosts of one kind only" {
+	cat >launcher <<-'END'
+		host=$1
+		shift
+		"$@" >whole
+		[ $host = b ] && sed -i 's/build=/build=other/' whole
+		grep -v ^end whole | grep -v ^head | SEAL
+	END
+	sed -i "s,SEAL,'$build/tools/seal'," launcher
+	run -3 --separate-stderr gpureplay run --hosts=a,b,c --trust-pin \
+		--launch='sh launcher {host}' --rate=0.5 --sig=stdout -- echo
+	[[ $(grep -c 'group=1' <<<"$output") -ge 2 ]]
+	[[ $(grep -c $'^device\t.*group=2' <<<"$output") == 1 ]]
+	says unknown no-reference
+}
+
+@test "gpureplay run reads lists of hosts and the words of a launcher" {
+	argv() {
+		gpureplay run --dry-run -F tsv --type process --columns entity,argv \
+			"$@" -- c
+	}
+	run -0 argv --hosts='n[08-10,3].x,m' --launch='a "b  c" {host}'"'d e'"
+	[[ ${#lines[@]} == 6 ]]
+	[[ ${lines[1]} == host:n08.x$'\t'"a 'b  c' 'n08.xd e' gpureplay exec"* ]]
+	[[ ${lines[2]} == host:n09.x* && ${lines[3]} == host:n10.x* ]]
+	[[ ${lines[4]} == host:n3.x* && ${lines[5]} == host:m* ]]
+	local bad
+	for bad in '' a, 'n[1' 'n[2-1]' 'n[x]' 'n[]' 'n[1][2]' 'n[1-99999]' a,a; do
+		run -2 --separate-stderr argv --hosts="$bad" --launch='x {host}'
+		[[ $stderr == "gpureplay run: option --hosts: "* ]]
+	done
+	run -2 argv --hosts=a --launch=x
+	run -2 argv --hosts=a --launch='x "{host}'
+	run -2 argv --hosts=a
+	run -2 argv --launch='x {host}'
+	run -2 argv --hosts=a --launch='x {host}' --devices=b
+}
+
+@test "gpureplay exec prints how the command ended and its signature" {
+	run -0 gpureplay exec --cpu=0 --sig=stdout -- echo hi
+	[[ $(field process outcome) == ok && $(field process pin) == verified ]]
+	[[ $(field scalar value) == "$(echo hi | xxhsum -H2 | cut -d ' ' -f 1)" ]]
+	run -0 gpureplay exec -- sh -c 'echo oh >&2; exit 3'
+	[[ $(field process outcome) == exit && $(field process exit) == 3 ]]
+	[[ $(field process note) == oh ]]
+	seq 9 >data
+	run -0 gpureplay exec -- fpdump data
+	[[ $(field fp name) == data || -n $(field fp hash) ]]
+	run -2 gpureplay exec
+}

@@ -10,6 +10,7 @@
 
 #include "board.h"
 #include "cli.h"
+#include "hosts.h"
 #include "line.h"
 #include "num.h"
 #include "src.h"
@@ -207,6 +208,78 @@ devices_all_cpus(struct devices *d)
 	for (uint64_t i = 0; i < CPU_SETSIZE; i++)
 		if (CPU_ISSET((size_t)i, &may) && d->n < DEVICES_MAX)
 			add_cpu(d, "--cpus", i);
+}
+
+/* ---- hosts -------------------------------------------------------------- */
+
+static void
+add_far(struct devices *d, const char *option, const char *host, int cpu)
+{
+	char core[32] = "";
+	if (cpu >= 0)
+		snprintf(core, sizeof core, "/cpu%d", cpu);
+	struct device *new = add(d, option,
+	    keep_fmt(d,
+		"1"
+		"2",
+		host, core));
+	new->entity = keep_fmt(d, cpu < 0 ? "host:1" : "device:12", host, core);
+	new->id = keep_fmt(d, cpu < 0 ? "host:1" : "core:12", host, core);
+	new->host = keep(d, str_c(host));
+	new->cpu = cpu;
+}
+
+void
+devices_add_hosts(
+    struct devices *d, const char *option, const char *list, const char *cpus)
+{
+	const char **host = cli_alloc(HOSTS_MAX, sizeof *host);
+	struct err e;
+	size_t n;
+	if (hosts_expand(list, &d->arena, host, &n, &e))
+		cli_usage("option %s: %s", option, e.msg);
+	for (size_t i = 0; i < n; i++) {
+		struct str rest = str_c(cpus), word;
+		if (!cpus)
+			add_far(d, option, host[i], -1);
+		while (str_cut(&rest, ',', &word)) {
+			uint64_t cpu;
+			if (num_u64(word, 0, CPU_SETSIZE - 1, &cpu, &e))
+				cli_usage("option --cpus: %s", e.msg);
+			add_far(d, option, host[i], (int)cpu);
+		}
+	}
+	free(host);
+}
+
+/* Two hosts are alike if their boards are, too. */
+static void
+add_board_kinds(struct devices *d, struct device *host)
+{
+	struct boards b;
+	boards_find(&b, "");
+	for (size_t i = 0; i < b.n; i++) {
+		const struct board *x = &b.list[i];
+		host->alike =
+		    keep_fmt(d, "12|", host->alike, x->model ? x->model : "");
+		host->alike =
+		    keep_fmt(d, "12|", host->alike, x->driver ? x->driver : "");
+	}
+	boards_free(&b);
+}
+
+void
+devices_add_host(struct devices *d)
+{
+	char name[256] = "";
+	gethostname(name, sizeof name - 1);
+	struct device *new = add(d, "", keep(d, str_c(name)));
+	/* What it is like is what its first core is like. */
+	new->cpu = 0;
+	cpu_kind(d, new);
+	new->cpu = -1;
+	new->entity = keep_fmt(d, "host:1", name, "");
+	add_board_kinds(d, new);
 }
 
 /* ---- boards ------------------------------------------------------------- */

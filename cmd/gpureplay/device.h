@@ -16,6 +16,7 @@ struct device {
 	const char *id;     /* in a ledger: what it is, wherever it is put */
 	const char *alike;  /* only devices with the same text are compared */
 	const char *model;  /* or NULL */
+	const char *host;   /* where --launch puts it, or NULL */
 	int cpu;            /* number of the core, or -1 */
 	int nvidia;         /* minor number of the board, or -1 */
 	bool named;         /* by --suspect */
@@ -32,6 +33,11 @@ struct devices {
  * one that is there twice.
  */
 void devices_add_cpus(struct devices *d, const char *option, const char *list);
+/* n[1-4]: hosts, or the cores of `cpus` (may be NULL) on each of them. */
+void devices_add_hosts(
+    struct devices *d, const char *option, const char *list, const char *cpus);
+/* This host as a whole. */
+void devices_add_host(struct devices *d);
 /* All cores that we may use. */
 void devices_all_cpus(struct devices *d);
 /*

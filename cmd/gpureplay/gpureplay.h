@@ -31,7 +31,10 @@ struct settings {
 	bool trust_pin, deterministic, dry_run;
 	int64_t max_time, timeout; /* nanoseconds */
 	const char *ledger;        /* directory, or NULL */
-	uint64_t rounds;           /* -n; 0: as many as are needed */
+	const char **launcher;     /* words of --launch, or NULL */
+	size_t nlauncher;
+	bool far;        /* we are what a launcher started */
+	uint64_t rounds; /* -n; 0: as many as are needed */
 };
 
 /* What a device did, complete rounds or not. */
@@ -71,12 +74,16 @@ struct session {
 	char why[160];    /* of the first process without a result */
 	bool stuck;
 	bool by_ledger; /* the verdict is that of many sessions */
+	/* Of each device what makes it alike others; hosts tell it later. */
+	char **alike;
 };
 
 /* What a process is started with; free with launch_free. */
 struct launch {
 	char **env;
 	size_t n;
+	char **argv; /* the command, or the launcher and what it starts */
+	size_t nargv;
 };
 void
 launch_make(struct launch *l, const struct session *ss, const struct device *d);
@@ -90,6 +97,8 @@ void session_open(struct session *ss, const struct settings *s);
  * the user has had enough. `o` gets a record for each process if -v.
  */
 void session_run(struct session *ss, struct rec_out *o);
+/* One process on the only device, and its record. False: it had no end. */
+bool session_once(struct session *ss, struct rec_out *o);
 void session_close(struct session *ss);
 
 void report_head(const struct session *ss, struct rec_out *o);
@@ -112,6 +121,11 @@ ledger_settle(const struct session *ss, struct group *g, struct rec_out *o);
 double option_number(
     const struct opt_state *o, double low, double high, const char *range);
 
+int64_t option_duration(const struct opt_state *o);
+/* --sig */
+void add_part(struct settings *s, const struct opt_state *o);
+
+int verb_exec(int argc, char **argv);
 int verb_ledger(int argc, char **argv);
 int verb_run(int argc, char **argv);
 int verb_devices(int argc, char **argv);

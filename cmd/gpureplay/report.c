@@ -135,14 +135,25 @@ report_dry(const struct session *ss, struct rec_out *o)
 		rec_put(o, "entity", d->list[i].entity);
 		if (d->list[i].cpu >= 0)
 			rec_u64(o, "cpu", (uint64_t)d->list[i].cpu);
-		put_command(o, "env", l.env);
-		put_command(o, "argv", ss->s->command);
+		if (l.env)
+			put_command(o, "env", l.env);
+		put_command(o, "argv", l.argv);
 		rec_end(o);
 		launch_free(&l);
 	}
 }
 
 /* ---- while it runs ------------------------------------------------------ */
+
+/* What the other side cannot know. */
+static void
+put_far(struct rec_out *o, const struct device *d)
+{
+	struct utsname u = { 0 };
+	uname(&u);
+	rec_put(o, "host", u.nodename);
+	rec_put(o, "build", d->alike);
+}
 
 void
 report_process(const struct session *ss, struct rec_out *o, size_t device,
@@ -165,6 +176,8 @@ report_process(const struct session *ss, struct rec_out *o, size_t device,
 	rec_time(o, "dur", r->ns);
 	if (r->strays)
 		rec_u64(o, "strays", r->strays);
+	if (s->far)
+		put_far(o, &s->devices.list[device]);
 	if (*sig->why || (r->outcome != OUTCOME_OK && *r->said))
 		rec_put(o, "note", *sig->why ? sig->why : r->said);
 	rec_end(o);
@@ -176,10 +189,10 @@ report_process(const struct session *ss, struct rec_out *o, size_t device,
 static const char *
 pin_of(const struct session *ss, const struct device_count *c)
 {
-	if (ss->s->trust_pin)
-		return "trusted";
 	if (c->pin[PIN_ELSEWHERE])
 		return pin_name[PIN_ELSEWHERE];
+	if (ss->s->trust_pin)
+		return "trusted";
 	bool all = c->pin[PIN_VERIFIED] && !c->pin[PIN_UNSEEN];
 	return pin_name[all ? PIN_VERIFIED : PIN_UNSEEN];
 }
@@ -337,7 +350,7 @@ put_first(const struct session *ss, struct rec_out *o, const struct group *g)
 			continue;
 		const struct result *a = &ss->result[usual - 1];
 		const struct result *b = &ss->result[other - 1];
-		if (ss->s->nparts)
+		if (ss->s->nparts && !ss->s->launcher)
 			put_part(ss, o, a, b, dev);
 		else if (a->file && b->file)
 			put_first_of(o, a, b, dev);

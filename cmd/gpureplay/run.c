@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hosts.h"
 #include "num.h"
 
 enum {
@@ -24,6 +25,8 @@ enum {
 	OPT_DETERMINISTIC,
 	OPT_DRY_RUN,
 	OPT_LEDGER,
+	OPT_HOSTS,
+	OPT_LAUNCH,
 };
 
 // clang-format off
@@ -31,6 +34,9 @@ static const struct opt options[] = {
 	{ OPT_CPUS, "cpus", "LIST", "run on these cores: 3,7-9" },
 	{ OPT_DEVICES, "devices", "LIST", "run on these, which are alike" },
 	{ OPT_PIN, "pin", "VAR={device}", "what puts the command on one" },
+	{ OPT_HOSTS, "hosts", "LIST", "run on these hosts: n[1-4],m" },
+	{ OPT_LAUNCH, "launch", "WORDS",
+	    "what runs a command on {host}: 'srun -w {host}'" },
 	{ OPT_TRUST_PIN, "trust-pin", NULL, "take it that the pin works" },
 	{ OPT_SUSPECT, "suspect", "LIST", "devices suspected before the run" },
 	{ OPT_SIG, "sig", "WHAT", "compare stdout or a FILE, not fp records" },
@@ -55,6 +61,8 @@ static const char *const usage[] = {
 	"gpureplay run --cpus=LIST [options] -- CMD [ARG]...",
 	"gpureplay run --devices=LIST --pin='VAR={device}' [options] -- CMD "
 	"...",
+	"gpureplay run --hosts=LIST --launch='srun -w {host}' [options] -- "
+	"CMD ...",
 	NULL,
 };
 
@@ -71,8 +79,8 @@ option_number(
 	return v;
 }
 
-static int64_t
-duration(const struct opt_state *o)
+int64_t
+option_duration(const struct opt_state *o)
 {
 	int64_t ns = cli_duration(o);
 	if (ns <= 0)
@@ -92,7 +100,7 @@ add_pin(struct settings *s, const struct opt_state *o)
 	s->pin[s->npins++] = o->arg;
 }
 
-static void
+void
 add_part(struct settings *s, const struct opt_state *o)
 {
 	for (size_t i = 0; i < s->nparts; i++)
@@ -106,7 +114,7 @@ add_part(struct settings *s, const struct opt_state *o)
 }
 
 struct lists {
-	const char *cpus, *devices, *suspect;
+	const char *cpus, *devices, *suspect, *hosts, *launch;
 };
 
 static bool
@@ -134,6 +142,12 @@ take(struct settings *s, struct lists *l, int id, const struct opt_state *o)
 	case OPT_DETERMINISTIC:
 		s->deterministic = true;
 		return true;
+	case OPT_HOSTS:
+		l->hosts = o->arg;
+		return true;
+	case OPT_LAUNCH:
+		l->launch = o->arg;
+		return true;
 	case OPT_LEDGER:
 		s->ledger = o->arg;
 		return true;
@@ -151,10 +165,10 @@ take(struct settings *s, struct lists *l, int id, const struct opt_state *o)
 		    option_number(o, 0.999999, 1e6, "from 1 to 1e6");
 		return true;
 	case OPT_MAX_TIME:
-		s->max_time = duration(o);
+		s->max_time = option_duration(o);
 		return true;
 	case OPT_TIMEOUT:
-		s->timeout = duration(o);
+		s->timeout = option_duration(o);
 		return true;
 	case 'n':
 		s->rounds = cli_u64(o, 1, UINT32_MAX);
@@ -164,7 +178,27 @@ take(struct settings *s, struct lists *l, int id, const struct opt_state *o)
 }
 
 static void
-choose_devices(struct settings *s, const struct lists *l)
+choose_hosts(struct settings *s, const struct lists *l)
+{
+	struct err e;
+	bool names_host = false;
+	if (!l->hosts || !l->launch)
+		cli_usage("--hosts and --launch go together");
+	if (l->devices || s->npins)
+		cli_usage("--devices and --pin do not go with --hosts");
+	s->launcher = cli_alloc(WORDS_MAX, sizeof *s->launcher);
+	if (words_split(
+		l->launch, &s->devices.arena, s->launcher, &s->nlauncher, &e))
+		cli_usage("option --launch: %s", e.msg);
+	for (size_t i = 0; i < s->nlauncher; i++)
+		names_host |= strstr(s->launcher[i], "{host}") != NULL;
+	if (!names_host)
+		cli_usage("option --launch: expected {host} in it");
+	devices_add_hosts(&s->devices, "--hosts", l->hosts, l->cpus);
+}
+
+static void
+choose_here(struct settings *s, const struct lists *l)
 {
 	const char *pin = NULL;
 	if (l->cpus && l->devices)
@@ -185,6 +219,15 @@ choose_devices(struct settings *s, const struct lists *l)
 			  "boards that are here"
 			: "there is no free board: give --cpus or --devices");
 	s->vendor_pin = pin;
+}
+
+static void
+choose_devices(struct settings *s, const struct lists *l)
+{
+	if (l->hosts || l->launch)
+		choose_hosts(s, l);
+	else
+		choose_here(s, l);
 	if (l->suspect)
 		devices_suspect(&s->devices, "--suspect", l->suspect);
 }
@@ -255,5 +298,6 @@ verb_run(int argc, char **argv)
 		status = STATUS_NONE;
 	cli_prom(&s.common, NULL, v.result, v.reason, status, 0);
 	devices_free(&s.devices);
+	free(s.launcher);
 	return status;
 }

@@ -14,8 +14,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "line.h"
 #include "sig.h"
 #include "switches.h"
+
+/* For a launcher to start, and to clean up after a time-out. */
+#define LAUNCH_NS INT64_C(60000000000)
 
 enum { FRUITLESS = 3 }; /* rounds without any result: it will not get better */
 
@@ -50,23 +54,71 @@ set(struct launch *l, const char *name, const char *value)
 	l->env[l->n] = NULL;
 }
 
-/* VAR={device} with the name put in. */
-static void
-set_pin(struct launch *l, const char *pin, const char *name)
+/* A template with the name put in wherever `hole` is. */
+static char *
+filled_dup(const char *template, const char *hole, const char *name)
 {
 	struct buf b = { 0 };
-	for (const char *p = pin; *p;) {
-		if (!strncmp(p, "{device}", 8)) {
+	size_t len = strlen(hole);
+	for (const char *p = template; *p;) {
+		if (!strncmp(p, hole, len)) {
 			buf_puts(&b, name);
-			p += 8;
+			p += len;
 		} else {
 			buf_putc(&b, *p++);
 		}
 	}
-	char *text = text_dup(&b), *value = strchr(text, '=');
+	return text_dup(&b);
+}
+
+static void
+set_pin(struct launch *l, const char *pin, const char *name)
+{
+	char *text = filled_dup(pin, "{device}", name),
+	     *value = strchr(text, '=');
 	*value++ = '\0';
 	set(l, text, value);
 	free(text);
+}
+
+/* Takes over the word. */
+static void
+add_word(struct launch *l, char *word)
+{
+	if (!word)
+		cli_die("out of memory");
+	l->argv = cli_realloc(l->argv, l->nargv + 2, sizeof *l->argv);
+	l->argv[l->nargv++] = word;
+	l->argv[l->nargv] = NULL;
+}
+
+static void
+add_option(struct launch *l, const char *name, const char *value)
+{
+	struct buf b = { 0 };
+	buf_printf(&b, "%s=%s", name, value);
+	add_word(l, text_dup(&b));
+}
+
+/* The launcher, then gpureplay exec, which does there what we do here. */
+static void
+add_launcher(struct launch *l, const struct settings *s, const struct device *d)
+{
+	char number[32];
+	for (size_t i = 0; i < s->nlauncher; i++)
+		add_word(l, filled_dup(s->launcher[i], "{host}", d->host));
+	add_word(l, strdup("gpureplay"));
+	add_word(l, strdup("exec"));
+	snprintf(number, sizeof number, "%lldns", (long long)s->timeout);
+	add_option(l, "--timeout", number);
+	snprintf(number, sizeof number, "%d", d->cpu);
+	if (d->cpu >= 0)
+		add_option(l, "--cpu", number);
+	for (size_t i = 0; i < s->nparts; i++)
+		add_option(l, "--sig", s->part[i]);
+	if (s->deterministic)
+		add_word(l, strdup("--deterministic"));
+	add_word(l, strdup("--"));
 }
 
 void
@@ -74,6 +126,12 @@ launch_make(struct launch *l, const struct session *ss, const struct device *d)
 {
 	const struct settings *s = ss->s;
 	*l = (struct launch){ 0 };
+	if (d->host)
+		add_launcher(l, s, d);
+	for (char **w = s->command; *w; w++)
+		add_word(l, strdup(*w));
+	if (d->host)
+		return;
 	set(l, SIG_VARIABLE, ss->sig ? ss->sig : "FILE");
 	if (s->vendor_pin)
 		set(l, s->vendor_pin, d->name);
@@ -90,7 +148,10 @@ launch_free(struct launch *l)
 {
 	for (size_t i = 0; i < l->n; i++)
 		free(l->env[i]);
+	for (size_t i = 0; i < l->nargv; i++)
+		free(l->argv[i]);
 	free(l->env);
+	free(l->argv);
 }
 
 /* ---- one process -------------------------------------------------------- */
@@ -167,7 +228,7 @@ static int
 take_records(const struct session *ss, struct signature *sig)
 {
 	struct err e = { 0 };
-	if (signature_read(ss->sig, sig, &e))
+	if (signature_read(ss->sig, ss->s->launcher != NULL, sig, &e))
 		cli_die("%s: %s", ss->sig, e.msg);
 	if (!sig->whole)
 		return OUTCOME_DAMAGED;
@@ -177,6 +238,127 @@ take_records(const struct session *ss, struct signature *sig)
 	    "no fp records where " SIG_VARIABLE " says");
 	return OUTCOME_NOSIG;
 }
+
+/* ---- a process on another host ------------------------------------------ */
+
+static int
+outcome_of(struct str name)
+{
+	for (int i = 0; i < OUTCOMES; i++)
+		if (str_is(name, outcome_name[i]))
+			return i;
+	return -1;
+}
+
+/* "n1" and "n1.example.org" are the same host. */
+static bool
+is_host(const char *asked, struct str told)
+{
+	struct str a = str_c(asked);
+	struct str short_a = STR_NULL, short_b = STR_NULL;
+	if (str_same(a, told))
+		return true;
+	str_cut(&a, '.', &short_a);
+	str_cut(&told, '.', &short_b);
+	return (!a.p || !told.p) && short_a.len && str_same(short_a, short_b);
+}
+
+/* What makes the far device alike others: known from its first process on. */
+static void
+note_alike(struct session *ss, size_t i, struct str build)
+{
+	if (ss->alike[i] || !build.len)
+		return;
+	struct buf b = { 0 };
+	buf_str(&b, build);
+	ss->alike[i] = text_dup(&b);
+}
+
+static void
+take_process(
+    struct session *ss, size_t i, const struct rec *r, struct child_result *out)
+{
+	const struct device *d = &ss->s->devices.list[i];
+	struct str pin = rec_text_of(r, "pin"), said = rec_text_of(r, "note");
+	uint64_t status = 0, strays = 0;
+	int outcome = outcome_of(rec_text_of(r, "outcome"));
+	if (outcome < 0)
+		return;
+	rec_u64_of(r, "exit", &status, NULL);
+	rec_u64_of(r, "signal", &status, NULL);
+	rec_u64_of(r, "strays", &strays, NULL);
+	rec_time_of(r, "dur", &out->ns, NULL);
+	out->outcome = outcome;
+	out->status = (int)(status & 0xffff);
+	out->strays = (unsigned)(strays & 0xffff);
+	out->pin = PIN_UNSEEN;
+	if (str_is(pin, "elsewhere"))
+		out->pin = PIN_ELSEWHERE;
+	else if (is_host(d->host, rec_text_of(r, "host")) &&
+		 (d->cpu < 0 || str_is(pin, "verified")))
+		out->pin = PIN_VERIFIED;
+	if (said.len && said.len < sizeof out->said)
+		snprintf(out->said, sizeof out->said, "%.*s", STR_ARG(said));
+	note_alike(ss, i, rec_text_of(r, "build"));
+}
+
+/* What a launcher says before the head and after the end is left out. */
+static void
+trim(const char *path)
+{
+	struct buf temp = { 0 };
+	struct src *src;
+	struct line_in *in;
+	struct str line;
+	bool inside = false;
+	buf_printf(&temp, "%s.new", path);
+	if (src_open(&src, path, NULL, SRC_PLAIN, NULL))
+		cli_die("%s: cannot be read", path);
+	FILE *f = fopen(buf_cstr(&temp), "w");
+	bool ok = f && !line_open(&in, src, REC_LINE_MAX, NULL);
+	while (ok && line_next(in, &line, NULL) > 0) {
+		inside |= str_starts(line, "head\t");
+		if (inside && (fwrite(line.p, 1, line.len, f) != line.len ||
+				  putc('\n', f) == EOF))
+			cli_die("%s: cannot write", buf_cstr(&temp));
+		if (str_starts(line, "end\t"))
+			break;
+	}
+	if (ok)
+		line_close(in);
+	src_close(src);
+	if (!f || fclose(f) || rename(buf_cstr(&temp), path))
+		cli_die("%s: cannot write", buf_cstr(&temp));
+	buf_free(&temp);
+}
+
+/* Without such a record the launcher itself is what went wrong. */
+static void
+take_relayed(struct session *ss, size_t i, struct child_result *out)
+{
+	struct src *src;
+	struct rec_in *in;
+	struct rec *r = cli_alloc(1, sizeof *r);
+	bool found = false;
+	trim(ss->sig);
+	int x = src_open(&src, ss->sig, NULL, SRC_PLAIN, NULL);
+	x = x ? x : rec_in_open(&in, src, NULL);
+	if (!x) {
+		while (!found && (x = rec_in_next(in, r, NULL))) {
+			if (x == SE_EFORMAT)
+				continue;
+			if (x < 0)
+				break;
+			found = str_is(r->type, "process");
+			if (found)
+				take_process(ss, i, r, out);
+		}
+		rec_in_close(in);
+	}
+	free(r);
+}
+
+/* ---- and what came of it ------------------------------------------------ */
 
 /* The number of a result, new or known; its records are kept for a while. */
 static uint32_t
@@ -191,7 +373,8 @@ result_number(
 	struct result *new = &ss->result[ss->nresults++];
 	*new = (struct result){ .digest = sig->digest };
 	memcpy(new->part, part, sizeof new->part);
-	if (ss->s->nparts || ss->nresults > KEPT_MAX)
+	bool parts = ss->s->nparts && !ss->s->launcher;
+	if (parts || ss->nresults > KEPT_MAX)
 		return (uint32_t)ss->nresults;
 	struct buf b = { 0 };
 	buf_printf(&b, "%s.%zu", ss->sig, ss->nresults);
@@ -237,29 +420,35 @@ run_one(struct session *ss, struct rec_out *o, size_t i, uint32_t *number)
 	struct launch l;
 	struct err e;
 	launch_make(&l, ss, d);
-	struct child_how how = { .argv = s->command,
+	struct child_how how = { .argv = l.argv,
 		.env = l.env,
-		.cpu = d->cpu,
+		.cpu = d->host ? -1 : d->cpu,
 		.nvidia = d->nvidia,
 		.timeout = s->timeout,
-		.sig = ss->sig,
+		.sig = d->host ? NULL : ss->sig,
+		.tee = d->host ? ss->sig : NULL,
 		.hash_stdout = s->nparts > 0 };
+	if (d->host && s->timeout < INT64_MAX - LAUNCH_NS)
+		how.timeout += LAUNCH_NS;
 	unlink(ss->sig);
 	look_before(s, &before);
 	if (child_run(&how, &r, &e))
 		cli_die("%s", e.msg);
-	launch_free(&l);
 	if (r.outcome == OUTCOME_NOEXEC)
-		cli_die("%s: cannot execute: %s", s->command[0],
-		    strerror(r.status));
+		cli_die(
+		    "%s: cannot execute: %s", l.argv[0], strerror(r.status));
+	launch_free(&l);
+	if (d->host && r.outcome == OUTCOME_OK)
+		take_relayed(ss, i, &r);
 	*number = 0;
 	if (r.outcome == OUTCOME_STUCK)
 		ss->stuck = true;
 	if (r.outcome > OUTCOMES)
 		return false;
 	if (r.outcome == OUTCOME_OK) {
-		int x = s->nparts ? take_parts(s, &before, &r, &sig, part)
-				  : take_records(ss, &sig);
+		bool parts = s->nparts && !d->host;
+		int x = parts ? take_parts(s, &before, &r, &sig, part)
+			      : take_records(ss, &sig);
 		r.outcome = x ? x : OUTCOME_OK;
 	}
 	count->outcome[r.outcome]++;
@@ -270,7 +459,7 @@ run_one(struct session *ss, struct rec_out *o, size_t i, uint32_t *number)
 	} else {
 		say_why(ss, d, &r, &sig);
 	}
-	if (s->common.verbose)
+	if (s->common.verbose || s->far)
 		report_process(ss, o, i, &r, &sig, *number);
 	return true;
 }
@@ -308,6 +497,16 @@ run_round(struct session *ss, struct rec_out *o, int64_t end)
 	return true;
 }
 
+/* What was seen elsewhere is not vouched for either. */
+static bool
+is_pinned(const struct session *ss, const struct device_count *c)
+{
+	if (c->pin[PIN_ELSEWHERE])
+		return false;
+	return ss->s->trust_pin ||
+	       (c->pin[PIN_VERIFIED] && !c->pin[PIN_UNSEEN]);
+}
+
 static void
 judge_group(struct session *ss, struct group *g)
 {
@@ -324,10 +523,7 @@ judge_group(struct session *ss, struct group *g)
 			failed += c->outcome[k];
 		g->device[i] = (struct rule_device){ .failed = failed,
 			.named = ss->s->devices.list[g->member[i]].named,
-			.pinned =
-			    ss->s->trust_pin ||
-			    (c->pin[PIN_VERIFIED] && !c->pin[PIN_UNSEEN] &&
-				!c->pin[PIN_ELSEWHERE]) };
+			.pinned = is_pinned(ss, c) };
 	}
 	int majority = rule_tally(table, ss->rounds, g->n, g->device);
 	for (size_t i = 0; i < g->n; i++)
@@ -361,10 +557,65 @@ is_settled(const struct session *ss, const struct group *g)
 	return true;
 }
 
+/* A host that has told nothing yet is taken to be like the first that has. */
+static const char *
+alike_of(const struct session *ss, size_t device)
+{
+	if (!ss->s->launcher)
+		return ss->s->devices.list[device].alike;
+	for (size_t i = 0; i < ss->s->devices.n && !ss->alike[device]; i++)
+		if (ss->alike[i])
+			return ss->alike[i];
+	return ss->alike[device] ? ss->alike[device] : "";
+}
+
+static void
+add_to_group(struct session *ss, size_t device)
+{
+	struct group *g = NULL;
+	for (size_t i = 0; i < ss->ngroups && !g; i++)
+		if (!strcmp(alike_of(ss, ss->group[i].member[0]),
+			alike_of(ss, device)))
+			g = &ss->group[i];
+	if (!g) {
+		ss->group =
+		    cli_realloc(ss->group, ss->ngroups + 1, sizeof *ss->group);
+		g = &ss->group[ss->ngroups++];
+		*g = (struct group){ 0 };
+	}
+	g->member = cli_realloc(g->member, g->n + 1, sizeof *g->member);
+	g->member[g->n++] = device;
+}
+
+static void
+free_groups(struct session *ss)
+{
+	for (size_t i = 0; i < ss->ngroups; i++) {
+		free(ss->group[i].member);
+		free(ss->group[i].device);
+	}
+	free(ss->group);
+	ss->group = NULL;
+	ss->ngroups = 0;
+}
+
+static void
+make_groups(struct session *ss)
+{
+	free_groups(ss);
+	for (size_t i = 0; i < ss->s->devices.n; i++)
+		add_to_group(ss, i);
+	for (size_t i = 0; i < ss->ngroups; i++)
+		ss->group[i].device =
+		    cli_alloc(ss->group[i].n, sizeof *ss->group[i].device);
+}
+
 static bool
 judge(struct session *ss)
 {
 	bool settled = true;
+	if (ss->s->launcher)
+		make_groups(ss);
 	for (size_t i = 0; i < ss->ngroups; i++) {
 		judge_group(ss, &ss->group[i]);
 		settled &= is_settled(ss, &ss->group[i]);
@@ -394,26 +645,14 @@ session_run(struct session *ss, struct rec_out *o)
 	}
 }
 
-/* ---- opening and closing ------------------------------------------------ */
-
-static void
-add_to_group(struct session *ss, size_t device)
+bool
+session_once(struct session *ss, struct rec_out *o)
 {
-	const struct device *list = ss->s->devices.list;
-	struct group *g = NULL;
-	for (size_t i = 0; i < ss->ngroups && !g; i++)
-		if (!strcmp(
-			list[ss->group[i].member[0]].alike, list[device].alike))
-			g = &ss->group[i];
-	if (!g) {
-		ss->group =
-		    cli_realloc(ss->group, ss->ngroups + 1, sizeof *ss->group);
-		g = &ss->group[ss->ngroups++];
-		*g = (struct group){ 0 };
-	}
-	g->member = cli_realloc(g->member, g->n + 1, sizeof *g->member);
-	g->member[g->n++] = device;
+	uint32_t number;
+	return run_one(ss, o, 0, &number);
 }
+
+/* ---- opening and closing ------------------------------------------------ */
 
 /* A process that ends by cli_die leaves no files behind either. */
 static char *to_remove;
@@ -429,6 +668,9 @@ remove_dir(void)
 		buf_printf(&b, i ? "%s/sig.%zu" : "%s/sig", to_remove, i);
 		unlink(buf_cstr(&b));
 	}
+	b.len = 0;
+	buf_printf(&b, "%s/sig.new", to_remove);
+	unlink(buf_cstr(&b));
 	buf_free(&b);
 	rmdir(to_remove);
 	free(to_remove);
@@ -456,11 +698,8 @@ session_open(struct session *ss, const struct settings *s)
 {
 	*ss = (struct session){ .s = s };
 	ss->count = cli_alloc(s->devices.n, sizeof *ss->count);
-	for (size_t i = 0; i < s->devices.n; i++)
-		add_to_group(ss, i);
-	for (size_t i = 0; i < ss->ngroups; i++)
-		ss->group[i].device =
-		    cli_alloc(ss->group[i].n, sizeof *ss->group[i].device);
+	ss->alike = cli_alloc(s->devices.n, sizeof *ss->alike);
+	make_groups(ss);
 	if (!s->dry_run)
 		make_dir(ss);
 }
@@ -470,13 +709,12 @@ session_close(struct session *ss)
 {
 	for (size_t i = 0; i < ss->nresults; i++)
 		free(ss->result[i].file);
-	for (size_t i = 0; i < ss->ngroups; i++) {
-		free(ss->group[i].member);
-		free(ss->group[i].device);
-	}
+	for (size_t i = 0; i < ss->s->devices.n; i++)
+		free(ss->alike[i]);
+	free_groups(ss);
 	remove_dir();
 	free(ss->result);
-	free(ss->group);
+	free(ss->alike);
 	free(ss->count);
 	free(ss->table);
 	free(ss->dir);

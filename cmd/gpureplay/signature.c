@@ -32,6 +32,7 @@ struct reader {
 	size_t nranks, cap;
 	struct buf scratch;
 	uint64_t records;
+	bool relayed;
 	bool keep; /* the items too, for first_find */
 	struct item *item;
 	size_t nitems, item_cap;
@@ -233,7 +234,7 @@ judge_whole(
 {
 	const struct rec_totals *t = rec_in_totals(r->in);
 	const char *why = NULL;
-	bool plain = !t->heads && !t->ends;
+	bool plain = !r->relayed && !t->heads && !t->ends;
 	if (x < 0)
 		why = e->msg;
 	else if (t->bad)
@@ -252,9 +253,10 @@ judge_whole(
 }
 
 int
-signature_read(const char *path, struct signature *out, struct err *e)
+signature_read(
+    const char *path, bool relayed, struct signature *out, struct err *e)
 {
-	struct reader r = { 0 };
+	struct reader r = { .relayed = relayed };
 	struct stat st;
 	*out = (struct signature){ .whole = true };
 	if (stat(path, &st))

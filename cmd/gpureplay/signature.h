@@ -29,8 +29,10 @@ struct signature {
  * Reads the fp and scalar records of a file. Scalars of class volatile are
  * left out. A file that is not there is one without records. Records without
  * any head and end are taken as whole: the process that wrote them ended well.
+ * What came through a launcher (`relayed`) has to have its end.
  */
-int signature_read(const char *path, struct signature *out, struct err *e);
+int signature_read(
+    const char *path, bool relayed, struct signature *out, struct err *e);
 
 /* The same of a file's bytes, and of nothing but bytes. */
 int signature_file(
