@@ -168,7 +168,7 @@ random='function rnd() { x = (x * 16807) % 2147483647; return x / 2147483647 }
 		[ "$(field reason <<<"$output")" = many ]
 		run -1 tracegate -v $how --peers=step -o s.json bad.json
 		grep -q $'^open.*reason=peer.*thread=5' <<<"$output"
-		! grep -P '^open.*reason=peer.*thread=(?!5\t)' <<<"$output"
+		run ! grep -P '^open.*reason=peer.*thread=(?!5\t)' <<<"$output"
 	done
 }
 
@@ -242,7 +242,7 @@ random='function rnd() { x = (x * 16807) % 2147483647; return x / 2147483647 }
 		[ "$n" -le 220 ]
 	done
 	grep -q '#200"' d/window-0001.json
-	! grep -q '#200"' d/window-0002.json
+	run ! grep -q '#200"' d/window-0002.json
 	# It does not mix two runs.
 	run -2 --separate-stderr tracegate --split=d t.json
 	[[ $stderr == *window-0001.json*"File exists"* ]]

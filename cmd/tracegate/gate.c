@@ -366,6 +366,8 @@ put_counts(struct gate *g)
 	    "names of begin and end differ");
 	put_count(
 	    g, "nest", n->nest, "slices that outlive the one around them");
+	put_count(g, "nest-unit", n->nest_unit,
+	    "that do so by a microsecond or less");
 	put_count(g, "repaired", g->out.repaired,
 	    "not JSON as they were: written again");
 	put_count(g, "below-ns", t->cut_ns, "stamps cut to nanoseconds");
@@ -523,7 +525,8 @@ put_verdict(struct gate *g, const struct verdict *v, double expected)
 	uint32_t key = g->worst.key;
 	if (v->reason && !strcmp(v->reason, REASON_MANY))
 		key = detect_many(&g->set->detect, &g->keys);
-	else if (v->reason && !strcmp(v->reason, REASON_FAR) && !n->huge)
+	else if (v->reason && !strcmp(v->reason, REASON_FAR) &&
+		 !g->keys.key[key].far && !n->huge)
 		key = detect_far(&g->keys);
 	if (v->status == STATUS_FOUND)
 		put_name(g->rec, "name", key_name(&g->keys.key[key]));

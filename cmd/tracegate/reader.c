@@ -58,31 +58,43 @@ table_format(const struct reader *r)
 	return text_find(line, "\t") >= 0 ? &tsv_format : &csv_format;
 }
 
-/* Live input may give one line first: that has to do. */
 static const struct format *
-by_content(struct reader *r, struct err *e)
+surest(const struct feed *f)
 {
-	int n = feed_more(&r->feed, e);
-	if (n < 0)
-		return NULL;
-	size_t len = feed_left(&r->feed);
-	if (len == 0) {
-		err_set(e, SE_ETRUNC, "no trace: the input is empty");
-		return NULL;
-	}
 	const struct format *best = NULL;
+	size_t len = feed_left(f);
 	int sure = 0;
-	if (r->fields && r->fields->ts)
-		return table_format(r);
 	for (int i = 0; reader_formats[i]; i++) {
-		int s = reader_formats[i]->probe(r->feed.buf + r->feed.at,
-		    len < PROBE_MAX ? len : PROBE_MAX);
+		int s = reader_formats[i]->probe(
+		    f->buf + f->at, len < PROBE_MAX ? len : PROBE_MAX);
 		if (s > sure) {
 			sure = s;
 			best = reader_formats[i];
 		}
 	}
-	if (!best)
+	return best;
+}
+
+/*
+ * Live input may give a line first, or half of one, as strace does for a call
+ * that lasts: more is only waited for while nobody knows it.
+ */
+static const struct format *
+by_content(struct reader *r, struct err *e)
+{
+	const struct format *best;
+	int n;
+	do {
+		n = feed_more(&r->feed, e);
+		if (n < 0)
+			return NULL;
+		if (r->fields && r->fields->ts && feed_left(&r->feed))
+			return table_format(r);
+		best = surest(&r->feed);
+	} while (!best && n != FEED_END && feed_left(&r->feed) < PROBE_MAX);
+	if (!feed_left(&r->feed))
+		err_set(e, SE_ETRUNC, "no trace: the input is empty");
+	else if (!best)
 		err_set(e, SE_EUNSUP,
 		    "no trace format that we know; -t forces one");
 	return best;
