@@ -212,8 +212,9 @@ for e in json.loads(sys.stdin.buffer.read().decode("utf8", "replace"),
 		for one in t:
 		    one.join()
 	END
-	strace -f -ttt -T -o '|tee log.txt | tracegate -v --live --slo=clock_nano*=100ms \
-		-o s.json >records' /usr/bin/python3 -I -S locks.py >holder 2>err
+	strace -f -ttt -T -o '|tee log.txt | tracegate -v --live \
+		--slo=clock_nano*=100ms -o s.json >records' \
+		/usr/bin/python3 -I -S locks.py >holder 2>err
 	# The pipe's end may outlive strace.
 	for _ in $(seq 100); do
 		grep -q ^end records && break
