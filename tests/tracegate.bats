@@ -606,3 +606,19 @@ kernel() {
 	run -3 tracegate -o out.json in.json
 	[[ $output == *$'class=nest\tn=1\t'* ]]
 }
+
+@test "tracegate knows the format of a pipe as it knows that of a file" {
+	printf 'head\tof=t\tversion=1\ttool=t\nev\tts=1\tdur=0.5\tname=a\n' >a.ev
+	printf 'end\trecords=1\tsum=%s\n' \
+		"$(printf 'ev\tts=1\tdur=0.5\tname=a' | xxhsum -H2 2>/dev/null |
+			cut -d ' ' -f 1)" >>a.ev
+	printf '7 1700000000.5 futex(0x1, 2) = 0 <0.25>\n' >a.strace
+	printf '{\n "data": [{"traceID": "1", "spans": [{"spanID": "2",\n' >a.json
+	printf '"operationName": "a", "startTime": 1, "duration": 5}]}]}\n' >>a.json
+	printf '{"ph":"X","name":"a","ts":1,"dur":5}\n' >a.lines
+	for f in a.ev a.strace a.json a.lines; do
+		run tracegate path --coverage=0 "$f"
+		[ "$status" != 2 ]
+		[ "$output" = "$(cat "$f" | tracegate path --coverage=0 -)" ]
+	done
+}

@@ -76,8 +76,26 @@ surest(const struct feed *f)
 }
 
 /*
+ * Do these bytes say enough? A whole line does, or what begins an array of
+ * events; one that begins an object and does not end it is of a document.
+ */
+static bool
+enough(const struct feed *f)
+{
+	struct str line, text = { f->buf + f->at, f->end - f->at };
+	bool array = str_starts(text_trim(text), "[");
+	if (array || !str_cut(&text, '\n', &line))
+		return array;
+	bool whole = text.p != NULL;
+	line = text_trim(line);
+	if (str_starts(line, "{"))
+		return str_ends(line, "}") || str_ends(line, "},");
+	return whole;
+}
+
+/*
  * Live input may give a line first, or half of one, as strace does for a call
- * that lasts: more is only waited for while nobody knows it.
+ * that lasts: more is waited for while nobody knows it for certain.
  */
 static const struct format *
 by_content(struct reader *r, struct err *e)
@@ -91,7 +109,8 @@ by_content(struct reader *r, struct err *e)
 		if (r->fields && r->fields->ts && feed_left(&r->feed))
 			return table_format(r);
 		best = surest(&r->feed);
-	} while (!best && n != FEED_END && feed_left(&r->feed) < PROBE_MAX);
+	} while ((!best || !enough(&r->feed)) && n != FEED_END &&
+		 feed_left(&r->feed) < PROBE_MAX);
 	if (!feed_left(&r->feed))
 		err_set(e, SE_ETRUNC, "no trace: the input is empty");
 	else if (!best)
