@@ -200,3 +200,46 @@ judge_all() {
 	[ "$(grep -cP '^evidence\t.*entity=rank:2\tagent=tracegate\tstatus=faulty\treason=straggler$' <<<"$output")" = 3 ]
 	grep -P '^verdict\t.*entity=rank:2\tcause=straggler\t' <<<"$output"
 }
+
+# serve OPTION... SEED STEPS: a serving loop, judged; the score is in $output.
+serve() {
+	"$build/tools/serve" "$@" truth >serve.ev
+	tracegate classify serve.ev >found || :
+	python3 "$root/tests/serve_score.py" truth found
+}
+
+# of NAME KEY: of a rate line in $output.
+of() {
+	sed -nE "s/^rate\tname=$1\t.*\t?$2=([^\t]*).*/\1/p" <<<"$output" |
+		head -n 1
+}
+
+@test "tracegate classify names the stalls of a serving loop, and none wrong" {
+	need python3
+	run -0 serve 7 3000
+	[ "$(of wrong k)" = 0 ]
+	# More than 100 stalls of 11 kinds; unknown counts as missed.
+	[ "$(of right n)" -gt 100 ]
+	awk -v low="$(of right low)" 'BEGIN { exit !(low > 0.9) }'
+	[ "$(cut -d ' ' -f 2 truth | sort -u | wc -l)" = 11 ]
+	# Read from a pipe it says the same.
+	run -1 tracegate classify - < <(cat serve.ev)
+	diff found - <<<"$output"
+	# A score of rules that know nothing.
+	printf 'cause other: ratio > 1 && coverage >= 0%%\n' >own
+	tracegate classify -r own serve.ev >found || :
+	run -0 python3 "$root/tests/serve_score.py" truth found
+	[ "$(of right k)" = 0 ]
+	[ "$(of wrong k)" -gt 100 ]
+}
+
+# bats test_tags=slow
+@test "tracegate classify names the stalls of a loop on a real clock" {
+	need python3
+	skip_sanitized
+	run -0 serve -r 1 500
+	# The machine's own stalls are not in the truth; its steps have no name.
+	run -1 grep 'was called' <(grep -v 'no stall' <<<"$output")
+	run -0 python3 "$root/tests/serve_score.py" truth found
+	awk -v low="$(of right low)" 'BEGIN { exit !(low > 0.6) }'
+}

@@ -288,6 +288,53 @@ test_writer(void)
 	fclose(f);
 }
 
+/* One event, and what the reader makes of it. */
+static void
+test_event(void)
+{
+	FILE *f = tmpfile();
+	struct se_writer *w;
+	static const char *const args[] = { "new_tokens", "64", "why", "a\tb" };
+	static const char *const odd[] = { "two words", "1" };
+	struct se_event ev = { .size = sizeof ev,
+		.name = "step",
+		.ts = 1500000001,
+		.dur = 2000,
+		.kind = "step",
+		.rank = "3",
+		.thread = "main",
+		.args = args,
+		.nargs = 2 };
+	CHECK(!se_writer_open(&w, fileno(f), NULL));
+	CHECK(!se_writer_event(w, &ev));
+	struct se_event bad = ev;
+	bad.name = NULL;
+	CHECK(se_writer_event(w, &bad) == SE_EINVAL);
+	bad = ev;
+	bad.rank = "three";
+	CHECK(se_writer_event(w, &bad) == SE_EINVAL);
+	bad = ev;
+	bad.args = odd;
+	bad.nargs = 1;
+	CHECK(se_writer_event(w, &bad) == SE_EINVAL);
+	bad.args = odd + 1;
+	bad.nargs = 0;
+	bad.size = 8;
+	CHECK(se_writer_event(w, &bad) == SE_EINVAL);
+	ev = (struct se_event){ .size = sizeof ev, .name = "x", .dur = -1 };
+	CHECK(!se_writer_event(w, &ev));
+	CHECK(!se_writer_close(w, NULL, 0));
+	char text[400] = "";
+	static const char want[] =
+	    "ev\tts=1.500000001\tdur=0.000002\trank=3\tthread=main\tkind=step\t"
+	    "name=step\tx.new_tokens=64\tx.why=a\\tb\nev\tts=0\tname=x\n"
+	    "end\trecords=2\t";
+	rewind(f);
+	CHECK(fread(text, 1, sizeof text - 1, f) > 0);
+	CHECK(!strncmp(text, want, sizeof want - 1));
+	fclose(f);
+}
+
 int
 main(void)
 {
@@ -303,6 +350,7 @@ main(void)
 	test_full_disk();
 	test_wanted();
 	test_writer();
+	test_event();
 	unlink(path);
 	return test_done("unit api");
 }
