@@ -348,6 +348,42 @@ rd() {
 	run -2 rcacompose read probes <<<'a,b,c'
 }
 
+@test "rcacompose read probes lets paths clear only what they saw at the time" {
+	# s1>b breaks at 1059, when only a still probes.
+	{ echo src,dst,since,time,sent,recv,path
+	  for k in 1 2 3; do
+		echo "a,b,1000,1058,900,900,a>s1 s1>b"
+		echo "a,e,1000,1058,900,900,a>s1 s1>e"
+		echo "c,b,1000,1058,900,900,c>s1 s1>b"
+		echo "d,b,1000,1058,900,900,d>s1 s1>b"
+		echo "a,b,1059,1060,40,0,a>s1 s1>b"
+	  done; } >p
+	# All in one batch, those who were not there clear the culprit.
+	cut -d , -f 1,2,5- p >batch
+	rd probes --since 1000 --at 1060 batch
+	[[ $(said 'link:s1>b') == "healthy 1000 1060" ]]
+	rd probes --at 1070 p
+	[[ $(said 'link:s1>b') == "unknown ambiguous" ]]
+	[[ $(said 'link:a>s1') == "unknown ambiguous" ]]
+	[[ $(said 'link:c>s1') == "healthy 1000 1058" ]]
+	# Who was there, and lost nothing on a>s1, does clear it: and what is
+	# said is of the time of the losses.
+	echo 'a,e,1059.5,1060,3000,3000,a>s1 s1>e' >>p
+	rd probes --at 1070 p
+	[[ $(said 'link:a>s1') == "healthy 1000 1060" ]]
+	[[ $(said 'link:s1>b') == "unknown ambiguous" ]] # or b itself
+	echo 'c,b,1059,1060,2000,2000,c>s2 s2>b' >>p
+	rd probes --at 1070 p
+	[[ $(said 'link:s1>b') == "faulty 1059 1060" ]]
+	[[ $output == *$'evidence\ttime=1060\tentity=link:s1>b\t'* ]]
+	# A time that is none, and an end before the begin, are bad rows.
+	printf 'a,b,1061,1060,9,9,x>y\na,b,,noon,9,9,x>y\n' >>p
+	run -3 --separate-stderr rcacompose read probes --at 1070 p
+	[[ $stderr == *"2 lines not understood"* && $output != *'x>y'* ]]
+	run -2 rcacompose read probes <<<'src,dst,since,sent,recv,path'
+	[[ $output == *'no column "time"'* ]]
+}
+
 @test "rcacompose read records passes evidence on and turns findings into it" {
 	printf 'evidence\ttime=1\tentity=link:a>b\tagent=x\tstatus=faulty\n' >a
 	rd records a

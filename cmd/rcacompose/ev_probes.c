@@ -13,6 +13,10 @@
  * (--min-n) and loss at or below the healthy limit (0.001) is healthy, with the
  * loss that could have gone unseen as bound (3/n, Hanley and Lippman-Hand
  * 1983).
+ *
+ * With the columns time and, if it took longer, since, a row says when its
+ * packets were sent. A path clears nobody but at the times of the losses: one
+ * that was looked at before a flap says nothing of it.
  */
 #include "ev.h"
 
@@ -20,6 +24,7 @@
 #include "map.h"
 #include "num.h"
 #include "reasons.h"
+#include "sort.h"
 
 enum {
 	ROWS_MAX = 1 << 22,
@@ -31,8 +36,17 @@ enum {
 /* Share of the losses on one thing that make another ambiguous with it. */
 static const double ALIKE = 0.9;
 
+/* When packets were sent, both ends included. */
+struct span {
+	int64_t from, to;
+};
+
+static const struct span always = { INT64_MIN, INT64_MAX },
+			 never = { INT64_MAX, INT64_MIN };
+
 struct probe {
 	uint64_t sent, lost;
+	struct span when;
 	size_t first, n; /* its hops */
 	bool aside;      /* explained */
 };
@@ -41,7 +55,8 @@ struct thing {
 	struct str name;
 	uint64_t sent, lost; /* over the rows that are left */
 	uint64_t shared;     /* losses in common with the one looked at */
-	uint64_t all_sent;   /* over all rows */
+	struct span seen;    /* when packets passed it, over all rows */
+	struct span failed;  /* when some were lost that are left */
 	enum { OPEN, FAULTY, AMBIGUOUS } state;
 	size_t with; /* AMBIGUOUS: the other */
 };
@@ -52,7 +67,8 @@ struct tomography {
 	struct thing *t;
 	struct probe *p;
 	uint32_t *hop;
-	size_t nt, np, nh, ct, cp, ch;
+	struct span *loss; /* times of losses on one thing, apart, in order */
+	size_t nt, np, nh, nl, ct, cp, ch;
 };
 
 static bool
@@ -88,7 +104,7 @@ add_hop(struct tomography *g, struct str name)
 		*at = g->nt;
 		if (!grow(g->ev, &g->t, g->nt, &g->ct, sizeof *g->t))
 			return false;
-		g->t[g->nt++] = (struct thing){ .name = name };
+		g->t[g->nt++] = (struct thing){ .name = name, .seen = never };
 	}
 	struct probe *p = &g->p[g->np - 1];
 	for (size_t i = 0; i < p->n; i++)
@@ -115,10 +131,10 @@ add_named(struct tomography *g, const char *kind, struct str name)
 
 /* ---- reading --------------------------------------------------------- */
 
-enum { SRC, DST, SENT, RECV, PATH, COLUMNS };
+enum { SRC, DST, SENT, RECV, PATH, TIME, SINCE, COLUMNS, NEEDED = TIME };
 
 static const char *const columns[COLUMNS] = { "src", "dst", "sent", "recv",
-	"path" };
+	"path", "time", "since" };
 
 static int
 find_columns(const struct csv_row *row, size_t at[COLUMNS], struct err *e)
@@ -127,12 +143,37 @@ find_columns(const struct csv_row *row, size_t at[COLUMNS], struct err *e)
 		size_t i = 0;
 		while (i < row->n && !str_is(row->cell[i], columns[c]))
 			i++;
-		if (i == row->n)
+		if (i == row->n && c < NEEDED)
 			return err_set(
 			    e, SE_EFORMAT, "no column \"%s\"", columns[c]);
-		at[c] = i;
+		at[c] = i < row->n ? i : SIZE_MAX;
 	}
+	if (at[SINCE] != SIZE_MAX && at[TIME] == SIZE_MAX)
+		return err_set(e, SE_EFORMAT, "since, but no column \"time\"");
 	return 0;
+}
+
+/* False: not in the form of a time, or it ends before it begins. */
+static bool
+read_span(const struct str *cell, const size_t at[COLUMNS], struct span *s)
+{
+	*s = always;
+	if (at[TIME] == SIZE_MAX)
+		return true;
+	if (num_time(cell[TIME], &s->to, NULL))
+		return false;
+	s->from = s->to;
+	return at[SINCE] == SIZE_MAX ||
+	       (!num_time(cell[SINCE], &s->from, NULL) && s->from <= s->to);
+}
+
+static void
+widen(struct span *s, const struct span *by)
+{
+	if (by->from < s->from)
+		s->from = by->from;
+	if (by->to > s->to)
+		s->to = by->to;
 }
 
 static int
@@ -141,7 +182,10 @@ take_row(struct tomography *g, const struct csv_row *row,
 {
 	struct str cell[COLUMNS], hop;
 	uint64_t sent, got;
+	struct span when;
 	for (int c = 0; c < COLUMNS; c++) {
+		if (at[c] == SIZE_MAX)
+			continue;
 		if (at[c] >= row->n) {
 			g->ev->bad++;
 			return 0;
@@ -149,7 +193,8 @@ take_row(struct tomography *g, const struct csv_row *row,
 		cell[c] = ev_trim(row->cell[at[c]]);
 	}
 	if (num_u64(cell[SENT], 0, UINT32_MAX, &sent, NULL) ||
-	    num_u64(cell[RECV], 0, UINT32_MAX, &got, NULL) || !cell[PATH].len) {
+	    num_u64(cell[RECV], 0, UINT32_MAX, &got, NULL) || !cell[PATH].len ||
+	    !read_span(cell, at, &when)) {
 		g->ev->bad++;
 		return 0;
 	}
@@ -160,11 +205,15 @@ take_row(struct tomography *g, const struct csv_row *row,
 		return err_set(e, SE_ELIMIT, "more than %d probes", ROWS_MAX);
 	g->p[g->np++] = (struct probe){ .sent = sent,
 		.lost = got < sent ? sent - got : 0,
+		.when = when,
 		.first = g->nh };
 	bool ok =
 	    add_named(g, "host", cell[SRC]) && add_named(g, "host", cell[DST]);
 	while (ok && ev_word(&cell[PATH], &hop))
 		ok = add_named(g, "link", hop);
+	const struct probe *p = &g->p[g->np - 1];
+	for (size_t i = 0; i < p->n; i++)
+		widen(&g->t[g->hop[p->first + i]].seen, &when);
 	return ok ? 0 : err_mem(e);
 }
 
@@ -231,9 +280,47 @@ share(struct tomography *g, size_t t)
 	}
 }
 
+static int
+by_begin(const void *x, const void *y)
+{
+	const struct span *a = x, *b = y;
+	return (a->from > b->from) - (a->from < b->from);
+}
+
+/* When was something lost on t? Times that meet are one. */
+static void
+find_losses(struct tomography *g, size_t t)
+{
+	size_t n = 0;
+	for (size_t k = 0; k < g->np; k++)
+		if (!g->p[k].aside && g->p[k].lost && crosses(g, &g->p[k], t))
+			g->loss[n++] = g->p[k].when;
+	sort_array(g->loss, n, sizeof *g->loss, by_begin);
+	g->nl = 0;
+	for (size_t i = 0; i < n; i++)
+		if (g->nl && g->loss[i].from <= g->loss[g->nl - 1].to)
+			widen(&g->loss[g->nl - 1], &g->loss[i]);
+		else
+			g->loss[g->nl++] = g->loss[i];
+}
+
+static bool
+is_at_losses(const struct tomography *g, const struct span *s)
+{
+	size_t low = 0, high = g->nl; /* the first that ends after s begins */
+	while (low < high) {
+		size_t mid = low + (high - low) / 2;
+		if (g->loss[mid].to < s->from)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low < g->nl && g->loss[low].from <= s->to;
+}
+
 /*
  * Losses that x, were it to blame, should show on paths that avoid t, and does
- * not: enough of them missing, and x is out of it.
+ * not: enough of them missing at the times of the losses, and x is out of it.
  */
 static bool
 is_clear(const struct tomography *g, size_t x, size_t t)
@@ -241,7 +328,8 @@ is_clear(const struct tomography *g, size_t x, size_t t)
 	uint64_t sent = 0, lost = 0;
 	for (size_t k = 0; k < g->np; k++) {
 		const struct probe *p = &g->p[k];
-		if (p->aside || crosses(g, p, t) || !crosses(g, p, x))
+		if (p->aside || crosses(g, p, t) || !crosses(g, p, x) ||
+		    !is_at_losses(g, &p->when))
 			continue;
 		sent += p->sent;
 		lost += p->lost;
@@ -255,6 +343,9 @@ blame(struct tomography *g, size_t t)
 {
 	bool alone = true;
 	share(g, t);
+	find_losses(g, t);
+	g->t[t].failed =
+	    (struct span){ g->loss[0].from, g->loss[g->nl - 1].to };
 	for (size_t i = 0; i < g->nt; i++) {
 		struct thing *x = &g->t[i];
 		if (i == t ||
@@ -278,24 +369,29 @@ static void
 put(struct tomography *g, const struct thing *t)
 {
 	struct ev *ev = g->ev;
-	int64_t since = ev->since;
+	bool timed = t->seen.to != always.to;
+	int64_t time = timed ? t->seen.to : ev->at;
+	int64_t since = timed ? t->seen.from : ev->since;
+	int64_t onset = timed ? t->failed.from : ev->since;
+	int64_t until = timed ? t->failed.to : ev->at;
 	/* 3/n: nothing lost in n; else what was lost and a margin. */
 	double bound = t->sent ? ((double)t->lost + 3) / (double)t->sent : NAN;
-	if (t->state == FAULTY)
+	const char *unknown = NULL;
+	if (t->state == AMBIGUOUS)
+		unknown = REASON_AMBIGUOUS;
+	else if (t->state == OPEN && (t->sent < ev->min_n || !t->sent))
+		unknown = REASON_NODATA;
+	else if (t->state == OPEN && rate(t) > ev->loss_healthy)
+		unknown = REASON_IN_BAND;
+	if (unknown)
+		ev_evidence(ev, t->name, "unknown", time, NO_TIME, NO_TIME,
+		    unknown, NAN);
+	else if (t->state == FAULTY)
 		ev_evidence(
-		    ev, t->name, "faulty", ev->at, since, ev->at, NULL, NAN);
-	else if (t->state == AMBIGUOUS)
-		ev_evidence(ev, t->name, "unknown", ev->at, NO_TIME, NO_TIME,
-		    REASON_AMBIGUOUS, NAN);
-	else if (t->sent < ev->min_n || !t->sent)
-		ev_evidence(ev, t->name, "unknown", ev->at, NO_TIME, NO_TIME,
-		    REASON_NODATA, NAN);
-	else if (rate(t) <= ev->loss_healthy)
-		ev_evidence(
-		    ev, t->name, "healthy", ev->at, since, ev->at, NULL, bound);
+		    ev, t->name, "faulty", time, onset, until, NULL, NAN);
 	else
-		ev_evidence(ev, t->name, "unknown", ev->at, NO_TIME, NO_TIME,
-		    REASON_IN_BAND, NAN);
+		ev_evidence(
+		    ev, t->name, "healthy", time, since, time, NULL, bound);
 }
 
 int
@@ -318,6 +414,9 @@ ev_probes(struct ev *ev, struct src *src, struct err *e)
 	if (!r && got < 0)
 		r = got;
 	csv_close(csv);
+	g.loss = arena_array(ev->arena, g.np + 1, sizeof *g.loss);
+	if (!r && !g.loss)
+		r = err_mem(e);
 	count(&g);
 	while (!r && (t = worst(&g)) < g.nt) {
 		blame(&g, t);
