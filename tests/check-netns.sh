@@ -1,17 +1,18 @@
 #!/bin/bash
-# make check-netns: rcacompose on a live fabric.
+# make check-netns: rcacompose on live fabrics.
 #
-# Builds a leaf-spine fabric of network namespaces, breaks something in it,
+# Builds leaf-spine fabrics of network namespaces, breaks something in one,
 # probes and counts, and asks rcacompose (stack clos) who it was: two incidents
 # of each of eight kinds, 0 to 3 faults elsewhere that were there before, a
-# fresh seed each time. All evidence comes from `rcacompose read` and from two
-# small agents: tests/netns/traffic and the counters of `ip`. The symptom is a
-# TCP flow of the complaining pair that runs while it is broken. Fails if
-# anybody is blamed or cleared wrongly, or if fewer than half of the faults
-# that probes or counters can see (five kinds) are found.
+# fresh seed each time. All evidence comes from `rcacompose read` of what
+# tests/netns/traffic has probed and counted. The symptom is TCP of the
+# complaining pair that runs while it is broken. Fails if anybody is blamed or
+# cleared wrongly, or if fewer than half of the faults that probes or counters
+# can see (five kinds) are found.
 #
 # usage: tests/check-netns.sh [SEED [ROUNDS]]	needs root, ip, tc, nft
-# Environment: BUILD (build), KINDS (all), KEEP (a file for the records).
+# Environment: BUILD (build), KINDS (all), LANES (fabrics at the same time, 2 a
+# processor), KEEP (a file for the records).
 set -u
 export LC_ALL=C
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -32,36 +33,69 @@ ip netns exec se-try nft add table netdev t 2>/dev/null || {
 ip netns del se-try
 
 seed=${1:-$(($(date +%s) % 100000))}
-RANDOM=$seed
-temp=$(mktemp -d)
+rounds=${2:-2}
+lanes=${LANES:-$((2 * $(getconf _NPROCESSORS_ONLN)))}
+all=$(mktemp -d)
 spines=(s1 s2) leaves=(l1 l2 l3 l4) hosts=(h11 h12 h21 h22 h31 h41)
 nodes=("${spines[@]}" "${leaves[@]}" "${hosts[@]}")
-declare -A echoes=() # the process that answers on each host
-undo=()             # commands that repair what was broken
-
-down() {
-	[[ ${#echoes[@]} == 0 ]] || kill "${echoes[@]}" 2>/dev/null
-	wait 2>/dev/null
-	for n in "${nodes[@]}"; do
-		ip netns del "se-$n" 2>/dev/null
-	done
-}
-trap 'down; rm -rf "$temp"' EXIT
-cc -O2 -D_GNU_SOURCE -std=c11 -o "$temp/traffic" \
+cc -O2 -D_GNU_SOURCE -std=c11 -o "$all/traffic" \
 	"$root/tests/netns/traffic.c" || exit 1
 
-on() { ip netns exec "se-$1" "${@:2}"; }
+# ---- one fabric: $ns is what its namespaces' names begin with ---------------
+
+on() { ip netns exec "$ns$1" "${@:2}"; }
 address() { echo "10.200.${1:1:1}.${1:2:1}"; }
+
+down() {
+	[[ -z ${traffic_PID:-} ]] || kill "$traffic_PID" 2>/dev/null
+	printf "netns del $ns%s\n" "${nodes[@]}" | ip -force -batch - 2>/dev/null
+}
 
 # Two ends, named after both nodes: l1-s1 in l1, s1-l1 in s1.
 cable() {
-	echo "link add $1-$2 netns se-$1 type veth peer name $2-$1 netns se-$2"
+	ends[$1]+=" $1-$2" ends[$2]+=" $2-$1"
+	cables+="link add $1-$2 netns $ns$1 type veth peer name $2-$1 netns $ns$2"$'\n'
 }
 
-up() { # one namespace a node, ECMP over both spines
-	local n l s h x k=1
+# What node $1 has: its interfaces, addresses and routes; ECMP over the spines.
+configuration() {
+	local n=$1 l s x
+	printf 'link set %s up gso_max_segs 1\n' ${ends[$n]}
+	case $n in
+	h*)	l=l${n:1:1}
+		echo "addr add $(address "$n")/32 dev $n-$l"
+		echo "route add 169.254.0.1 dev $n-$l"
+		echo "route add default via 169.254.0.1 dev $n-$l" ;;
+	l*)	for x in "${hosts[@]}"; do
+			[[ ${x:1:1} == "${n:1}" ]] || continue
+			echo "addr add 169.254.0.1/32 dev $n-$x"
+			echo "route add $(address "$x")/32 dev $n-$x"
+		done
+		for s in 1 2; do
+			echo "addr add 10.201.${n:1}$s.0/31 dev $n-s$s"
+		done
+		for l in "${leaves[@]}"; do
+			[[ $l != "$n" ]] && echo "route add 10.200.${l:1}.0/24 nexthop via 10.201.${n:1}1.1 dev $n-s1 nexthop via 10.201.${n:1}2.1 dev $n-s2"
+		done ;;
+	s*)	for l in "${leaves[@]}"; do
+			echo "addr add 10.201.${l:1}${n:1}.1/31 dev $n-$l"
+		done
+		for l in "${leaves[@]}"; do
+			echo "route add 10.200.${l:1}.0/24 via 10.201.${l:1}${n:1}.0 dev $n-$l"
+		done ;;
+	esac
+}
+
+up() {
+	local n l s h k=1 cables='' with=()
+	local -A ends=()
+	for l in "${leaves[@]}"; do
+		for s in "${spines[@]}"; do cable "$l" "$s"; done
+	done
+	for h in "${hosts[@]}"; do cable "$h" "l${h:1:1}"; done
+	{ printf "netns add $ns%s\n" "${nodes[@]}"; echo "$cables"; } |
+		ip -batch - || return 1
 	for n in "${nodes[@]}"; do
-		ip netns add "se-$n"
 		# With one seed, packets there and back take the same spine, and
 		# no probe could tell the two directions of a link apart.
 		on "$n" sysctl -qw net.ipv4.ip_forward=1 \
@@ -70,68 +104,55 @@ up() { # one namespace a node, ECMP over both spines
 			net.ipv4.fib_multipath_hash_fields=0x37 \
 			net.ipv6.conf.all.disable_ipv6=1 \
 			net.ipv6.conf.default.disable_ipv6=1
-	done
-	{ for l in "${leaves[@]}"; do
-		for s in "${spines[@]}"; do cable "$l" "$s"; done
-	  done
-	  for h in "${hosts[@]}"; do cable "$h" "l${h:1:1}"; done
-	} | ip -batch -
-	for n in "${nodes[@]}"; do
-		ip -n "se-$n" -o link | sed -n 's/^[0-9]*: \([^@:]*\)@.*/link set \1 up gso_max_segs 1/p' \
-			>"$temp/up"
-		case $n in
-		h*)	l=l${n:1:1}
-			echo "addr add $(address "$n")/32 dev $n-$l"
-			echo "route add 169.254.0.1 dev $n-$l"
-			echo "route add default via 169.254.0.1 dev $n-$l" ;;
-		l*)	for x in "${hosts[@]}"; do
-				[[ ${x:1:1} == "${n:1}" ]] || continue
-				echo "addr add 169.254.0.1/32 dev $n-$x"
-				echo "route add $(address "$x")/32 dev $n-$x"
-			done
-			for s in 1 2; do
-				echo "addr add 10.201.${n:1}$s.0/31 dev $n-s$s"
-			done
-			for l in "${leaves[@]}"; do
-				[[ $l != "$n" ]] && echo "route add 10.200.${l:1}.0/24 nexthop via 10.201.${n:1}1.1 dev $n-s1 nexthop via 10.201.${n:1}2.1 dev $n-s2"
-			done ;;
-		s*)	for l in "${leaves[@]}"; do
-				echo "addr add 10.201.${l:1}${n:1}.1/31 dev $n-$l"
-			done
-			for l in "${leaves[@]}"; do
-				echo "route add 10.200.${l:1}.0/24 via 10.201.${l:1}${n:1}.0 dev $n-$l"
-			done ;;
-		esac >"$temp/routes"
-		cat "$temp/up" "$temp/routes" | ip -n "se-$n" -batch -
+		configuration "$n" | ip -n "$ns$n" -batch - || return 1
 	done
 	for h in "${hosts[@]}"; do
-		answer "$h" 0
+		with+=("$h=$(address "$h")")
 	done
+	coproc traffic { exec "$all/traffic" "$ns" "$temp" "${spines[@]}" \
+		"${leaves[@]}" "${with[@]}"; }
+	hear ready && paths
+}
+
+tell() { echo "$*" >&"${traffic[1]}"; }
+hear() { # WORD: what traffic says when something is done
+	local word
+	read -r -t 20 -u "${traffic[0]}" word && [[ $word == "$1" ]]
+}
+
+# The path of each probe there and back, as the nodes route it.
+paths() {
+	local h d p l
+	rm -f "$temp"/ask-*
 	for h in "${hosts[@]}"; do
-		ready "$h"
+		for d in "${hosts[@]}"; do
+			[[ ${h:1:1} != "${d:1:1}" ]] || continue
+			for ((p = 20000; p < 20008; p++)); do
+				echo "$h,$d,$p"
+			done
+		done
+	done >"$temp/probes"
+	awk -F , -v dir="$temp" '
+	function ip(h) { return "10.200." substr(h, 2, 1) "." substr(h, 3, 1) }
+	function ask(leaf, to, from, host, sport, dport) {
+		print "route get " ip(to) " from " ip(from) " iif " leaf "-" \
+			host " ipproto udp sport " sport " dport " dport \
+			>(dir "/ask-" leaf) }
+	{ ask("l" substr($1, 2, 1), $2, $1, $1, $3, 7777)
+	  ask("l" substr($2, 2, 1), $1, $2, $2, 7777, $3) }' "$temp/probes"
+	for l in "${leaves[@]}"; do
+		ip -n "$ns$l" -batch "$temp/ask-$l" 2>/dev/null |
+			sed -n 's/.* dev l[0-9]-\(s[0-9]\).*/\1/p' >"$temp/got-$l"
 	done
+	awk -F , -v dir="$temp" '{
+		sl = "l" substr($1, 2, 1); dl = "l" substr($2, 2, 1)
+		getline there <(dir "/got-" sl); getline back <(dir "/got-" dl)
+		print $0 "," $1 ">" sl " " sl ">" there " " there ">" dl " " \
+			dl ">" $2 " " $2 ">" dl " " dl ">" back " " \
+			back ">" sl " " sl ">" $1 }' "$temp/probes" >"$temp/paths"
 }
 
-answer() { # HOST PER_MILLE: from now on it loses so many answers
-	if [[ -n ${echoes[$1]:-} ]]; then
-		kill "${echoes[$1]}"
-		wait "${echoes[$1]}" 2>/dev/null
-	fi
-	: >"$temp/ready-$1"
-	# Not `on`: the process itself is to be the one that ends.
-	ip netns exec "se-$1" "$temp/traffic" echo "$2" >"$temp/ready-$1" &
-	echoes[$1]=$!
-}
-
-ready() { # HOST: a late one looks like a broken one
-	local k
-	for ((k = 0; k < 1000; k++)); do
-		[[ ! -s $temp/ready-$1 ]] || return 0
-		sleep 0.01
-	done
-	echo "no answers from $1" >&2
-	exit 1
-}
+# ---- faults ------------------------------------------------------------------
 
 repair() {
 	local k
@@ -153,86 +174,35 @@ fault() { # KIND A B
 	loss) drop "$2" "$3" 'meta protocol ip numgen random mod 1000 < 20 drop' ;;
 	subset) drop "$2" "$3" 'meta protocol ip meta l4proto { tcp, udp } th sport & 3 == 0 drop' ;;
 	corrupt) drop "$2" "$3" 'meta protocol ip meta l4proto tcp numgen random mod 100 < 3 @th,96,8 set 0' ;;
-	mtu)	ip -n "se-$3" link set "$3-$2" mtu 700
-		undo+=("ip -n se-$3 link set $3-$2 mtu 1500") ;;
+	mtu)	ip -n "$ns$3" link set "$3-$2" mtu 700
+		undo+=("ip -n $ns$3 link set $3-$2 mtu 1500") ;;
 	limit)	on "$2" tc qdisc add dev "$2-$3" root tbf rate 300kbit burst 2kb \
 			latency 5ms
 		undo+=("on $2 tc qdisc del dev $2-$3 root") ;;
-	flap)	sleep 1.1
-		ip -n "se-$3" link set "$3-$2" down
+	flap)	ip -n "$ns$3" link set "$3-$2" down
 		sleep 0.2
-		ip -n "se-$3" link set "$3-$2" up
-		ip -n "se-$3" route replace "10.200.${2:1}.0/24" \
+		ip -n "$ns$3" link set "$3-$2" up
+		ip -n "$ns$3" route replace "10.200.${2:1}.0/24" \
 			via "10.201.${2:1}${3:1}.0" dev "$3-$2" ;;
+	application) tell lose "$3" 50 && hear ok ;;
 	esac
 }
 
-counters() { # what every interface has counted, one JSON text a node
-	for n in "${nodes[@]}"; do
-		ip -n "se-$n" -s -s -j link >"$temp/$1-$n"
-	done
-}
+# ---- evidence ----------------------------------------------------------------
 
-# The path of each probe there and back, as the nodes would route it.
-paths() { # reads SRC,DST,SPORT,SENT,RECV
-	cat >"$temp/rows"
-	awk -F , -v dir="$temp" '
-	function ip(h) { return "10.200." substr(h, 2, 1) "." substr(h, 3, 1) }
-	function ask(leaf, to, from, host, sport, dport) {
-		print "route get " ip(to) " from " ip(from) " iif " leaf "-" \
-			host " ipproto udp sport " sport " dport " dport \
-			>(dir "/ask-" leaf) }
-	{ ask("l" substr($1, 2, 1), $2, $1, $1, $3, 7777)
-	  ask("l" substr($2, 2, 1), $1, $2, $2, 7777, $3) }' "$temp/rows"
-	local l
-	for l in "${leaves[@]}"; do
-		ip -n "se-$l" -batch "$temp/ask-$l" 2>/dev/null |
-			sed -n 's/.* dev l[0-9]-\(s[0-9]\).*/\1/p' >"$temp/got-$l"
-	done
-	echo src,dst,sport,sent,recv,path
-	awk -F , -v dir="$temp" '{
-		sl = "l" substr($1, 2, 1); dl = "l" substr($2, 2, 1)
-		getline there <(dir "/got-" sl); getline back <(dir "/got-" dl)
-		print $0 "," $1 ">" sl " " sl ">" there " " there ">" dl " " \
-			dl ">" $2 " " $2 ">" dl " " dl ">" back " " \
-			back ">" sl " " sl ">" $1 }' "$temp/rows"
-}
-
-probe() {
-	local src jobs=() start
-	start=$(($(date +%s%3N) + 700)) # launching takes a while
-	rm -f "$temp"/{rows,who,ask-*,got-*,probe-*}
-	for src in "${hosts[@]}"; do
-		(
-			dst=()
-			for h in "${hosts[@]}"; do
-				[[ ${h:1:1} == "${src:1:1}" ]] || dst+=("$(address "$h")")
-			done
-			on "$src" "$temp/traffic" probe $start 8 "${dst[@]}" |
-				sed "s/^10.200.\(.\).\(.\),/$src,h\1\2,/" \
-				>"$temp/probe-$src"
-		) &
-		jobs+=($!)
-	done
-	wait "${jobs[@]}"
-	cat "$temp"/probe-* | paths >"$temp/probes.csv"
-}
-
-evidence() { # SRC DST T0 T1
-	local n
-	for n in "${nodes[@]}"; do
-		rcacompose read ip-link --agent counter --set host="$n" \
-			--entity 'rx:{host}/{ifname}' \
-			--rule 'rx.dropped faulty>5 healthy<=0' \
-			--rule 'rx.errors faulty>5 healthy<=0' \
-			--rule 'tx.carrier_changes faulty>0 healthy<=0' \
-			--previous "$temp/before-$n" --previous-at "$3" \
-			--at "$4" "$temp/after-$n"
-	done
-	rcacompose read probes --agent probe --since "$3" --at "$4" \
-		"$temp/probes.csv"
+evidence() { # T0 T1
+	rcacompose read csv --agent counter --entity 'rx:{ifname}' \
+		--rule 'rx_dropped faulty>5 healthy<=0' \
+		--rule 'rx_errors faulty>5 healthy<=0' \
+		--rule 'carrier_changes faulty>0 healthy<=0' \
+		--previous "$temp/before" --previous-at "$1" \
+		--at "$2" "$temp/after"
+	awk -F , 'NR == FNR { path[$1 $2 $3] = $4; next }
+		FNR == 1 { print "src,dst,sport,since,time,sent,recv,path" }
+		{ print $0 "," path[$1 $2 $3] }' "$temp/paths" "$temp/rows" |
+		rcacompose read probes --agent probe --at "$2"
 	rcacompose read csv --header retransmits --agent retrans \
-		--entity flow:x --since "$3" --at "$4" \
+		--entity flow:x --since "$1" --at "$2" \
 		--rule 'retransmits gauge faulty>4 healthy<=1' "$temp/sent"
 }
 
@@ -248,8 +218,8 @@ describe() { # ID SRC DST T0 T1 TRUTH
 	printf 'truth\tentity=%s\n' "$6"
 	for a in "${nodes[@]}"; do
 		for b in "${nodes[@]}"; do
-			printf 'alias\tentity=link:%s>%s\tsame=rx:%s/%s-%s\n' \
-				"$a" "$b" "$b" "$b" "$a"
+			printf 'alias\tentity=link:%s>%s\tsame=rx:%s-%s\n' \
+				"$a" "$b" "$b" "$a"
 		done
 	done
 }
@@ -263,9 +233,10 @@ pick() {
 	chosen=$1
 }
 
+# ---- incidents ---------------------------------------------------------------
+
 incident() { # KIND NUMBER: everything about one, as records
-	local kind=$1 src dst la lb s link a b k truth=none t0 t1
-	local other spine sender
+	local kind=$1 src dst la lb s link a b k truth=none t0 t1 other spine
 	pick src "${hosts[@]}"
 	# shellcheck disable=SC2046 # words, on purpose
 	pick dst $(printf '%s\n' "${hosts[@]}" | grep -v "^h${src:1:1}")
@@ -273,11 +244,8 @@ incident() { # KIND NUMBER: everything about one, as records
 	pick s "${spines[@]}"
 	pick link "$la $s" "$s $lb"
 	[[ $kind != flap ]] || pick link "$la $s" "$lb $s"
+	[[ $kind != application ]] || link="$lb $dst"
 	read -r a b <<<"$link"
-	if [[ $kind == application ]]; then
-		answer "$dst" 50
-		ready "$dst"
-	fi
 	for ((k = RANDOM % 4; k > 0; k--)); do # faults that were there before
 		# shellcheck disable=SC2046 # words, on purpose
 		pick other $(printf '%s\n' "${leaves[@]}" | grep -v "$la\|$lb")
@@ -291,46 +259,66 @@ incident() { # KIND NUMBER: everything about one, as records
 	flap) truth=link:$a--$b ;;
 	*) truth="link:$a>$b" ;;
 	esac
-	t0=$(date +%s.%N | cut -c 1-14)
-	counters before
-	on "$src" "$temp/traffic" send 1800 16 "$(address "$dst")" \
-		>"$temp/sent" &
-	sender=$!
-	if [[ $kind == flap ]]; then # in the middle of it
-		fault "$kind" "$a" "$b" &
-		probe
-		wait $!
-	else
-		fault "$kind" "$a" "$b"
-		probe
-	fi
-	wait "$sender"
-	counters after
-	t1=$(date +%s.%N | cut -c 1-14)
+	tell connect "$src" "$dst" && hear ok || return 1
+	t0=${EPOCHREALTIME%???}
+	tell count before && hear ok || return 1
+	[[ $kind == flap ]] || fault "$kind" "$a" "$b"
+	tell run && hear middle || return 1
+	[[ $kind != flap ]] || fault "$kind" "$a" "$b"
+	tell stop && hear "done" || return 1
+	tell count after && hear ok || return 1
+	t1=${EPOCHREALTIME%???}
 	repair
-	[[ $kind != application ]] || answer "$dst" 0
+	[[ $kind != application ]] || { tell lose "$dst" 0 && hear ok; }
+	[[ $kind != flap ]] || paths # with the routes that are there now
 	describe "$2-$kind" "$src" "$dst" "$t0" "$t1" "$truth"
-	evidence "$src" "$dst" "$t0" "$t1" | grep ^evidence
-	[[ $kind != application ]] || ready "$dst"
+	evidence "$t0" "$t1" | grep ^evidence
+}
+
+# Its share of the incidents, on a fabric of its own.
+lane() {
+	local k
+	# Not local: the trap needs them, and this is a shell of its own.
+	ns=se$$-$1- temp=$all/lane-$1 traffic_PID=
+	undo=() # commands that repair what was broken
+	mkdir "$temp"
+	trap down EXIT
+	up || exit 1
+	for ((k = $1; k < ${#plan[@]}; k += lanes)); do
+		RANDOM=${seeds[k]}
+		incident "${plan[k]}" $((k + 1)) >"$all/incident-$k" || exit 1
+	done
 }
 
 SECONDS=0
 echo "# seed $seed"
-count=0
-up
-for ((round = 0; round < ${2:-2}; round++)); do
+RANDOM=$seed
+plan=() seeds=() # of each incident, whichever lane it falls to
+for ((k = 0; k < rounds; k++)); do
 	for kind in ${KINDS:-none loss subset mtu flap limit corrupt application}; do
-		incident $kind $((++count)) >>"$temp/corpus" 2>"$temp/err" ||
-			cat "$temp/err" >&2
+		plan+=("$kind") seeds+=($((RANDOM << 15 | RANDOM)))
 	done
 done
-rcacompose -s clos -q "$temp/corpus" | tr '\t' ' ' | sed 's/^verdict //'
-rcacompose score -s clos "$temp/corpus" >"$temp/score"
-grep -E 'name=(false-culprit|miss|false-innocent|coverage)'$'\t' "$temp/score" |
+jobs=() failed=0
+trap 'kill "${jobs[@]}" 2>/dev/null; wait; rm -rf "$all"' EXIT
+for ((k = 0; k < lanes && k < ${#plan[@]}; k++)); do
+	(lane $k) </dev/null &
+	jobs+=($!)
+done
+for k in "${jobs[@]}"; do
+	wait "$k" || failed=1
+done
+[[ $failed == 0 ]] || { echo "a fabric did not work"; exit 1; }
+for k in "${!plan[@]}"; do
+	cat "$all/incident-$k"
+done >"$all/corpus"
+rcacompose -s clos -q "$all/corpus" | tr '\t' ' ' | sed 's/^verdict //'
+rcacompose score -s clos "$all/corpus" >"$all/score"
+grep -E 'name=(false-culprit|miss|false-innocent|coverage)'$'\t' "$all/score" |
 	tr '\t' ' '
-echo "# $count incidents in $SECONDS s"
-[[ -z ${KEEP:-} ]] || cp "$temp/corpus" "$KEEP"
-k() { sed -n "s/.*name=$1\tk=\([0-9]*\)\t.*/\1/p" "$temp/score"; }
-rounds=${2:-2} # of seven kinds of faults, two that no agent can see
+echo "# ${#plan[@]} incidents in $SECONDS s"
+[[ -z ${KEEP:-} ]] || cp "$all/corpus" "$KEEP"
+k() { sed -n "s/.*name=$1\tk=\([0-9]*\)\t.*/\1/p" "$all/score"; }
+# Of seven kinds of faults, two that no agent can see.
 [[ $(k false-culprit) == 0 && $(k false-innocent) == 0 &&
 	($(k miss) -le $((4 * rounds + rounds / 2)) || -n ${KINDS:-}) ]]
