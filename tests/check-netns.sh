@@ -20,17 +20,20 @@ build=${BUILD:-build}
 [[ $build == /* ]] || build=$root/$build
 PATH=$build:$PATH
 
-for tool in ip tc nft cc; do
-	command -v $tool >/dev/null || { echo "not run: no $tool"; exit 0; }
-done
-[[ $(id -u) == 0 ]] || { echo "not run: needs root"; exit 0; }
-ip netns add se-try 2>/dev/null || { echo "not run: no namespaces"; exit 0; }
-ip netns exec se-try nft add table netdev t 2>/dev/null || {
-	ip netns del se-try
-	echo "not run: no nft in a namespace"
+not_run() {
+	echo "not run: $1"
+	echo "0 passed, 0 failed, 1 skipped"
 	exit 0
 }
+
+for tool in ip tc nft cc; do
+	command -v $tool >/dev/null || not_run "no $tool"
+done
+[[ $(id -u) == 0 ]] || not_run "needs root"
+ip netns add se-try 2>/dev/null || not_run "no namespaces"
+works=$(ip netns exec se-try nft add table netdev t 2>&1) || works=no
 ip netns del se-try
+[[ -z $works ]] || not_run "no nft in a namespace"
 
 seed=${1:-$(($(date +%s) % 100000))}
 rounds=${2:-2}
@@ -319,6 +322,9 @@ grep -E 'name=(false-culprit|miss|false-innocent|coverage)'$'\t' "$all/score" |
 echo "# ${#plan[@]} incidents in $SECONDS s"
 [[ -z ${KEEP:-} ]] || cp "$all/corpus" "$KEEP"
 k() { sed -n "s/.*name=$1\tk=\([0-9]*\)\t.*/\1/p" "$all/score"; }
+wrong=$(($(k false-culprit) + $(k false-innocent)))
 # Of seven kinds of faults, two that no agent can see.
-[[ $(k false-culprit) == 0 && $(k false-innocent) == 0 &&
-	($(k miss) -le $((4 * rounds + rounds / 2)) || -n ${KINDS:-}) ]]
+[[ $(k miss) -le $((4 * rounds + rounds / 2)) || -n ${KINDS:-} ]] ||
+	wrong=$((wrong + 1))
+echo "$((${#plan[@]} - wrong)) passed, $wrong failed, 0 skipped"
+[[ $wrong == 0 ]]

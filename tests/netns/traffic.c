@@ -286,6 +286,7 @@ await(bool (*is)(int), int64_t ms)
 	return false;
 }
 
+/* Both ends: a reset may get lost on what is broken. */
 static void
 hang_up(void)
 {
@@ -296,6 +297,9 @@ hang_up(void)
 		    flow[--nflows], SOL_SOCKET, SO_LINGER, &now, sizeof now);
 		close(flow[nflows]);
 	}
+	for (nfds_t i = nready; i-- > 0;)
+		if (what[i].kind == DRAIN)
+			unwatch(i);
 }
 
 static void

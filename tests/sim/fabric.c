@@ -11,6 +11,9 @@
  * agent saw (the truth of others is unknown), and half of the incidents
  * without a fault.
  *
+ * Other flows of the fabric that lose packets stand in comments, for those who
+ * let them vote: # lossy LINK...
+ *
  * Besides: agents that miss or answer late, an agent that is down, clocks
  * that run ahead, false alarms, links that broke elsewhere at the same time, a
  * link that is shut, and congestion where its traffic went, minutes later.
@@ -29,6 +32,7 @@ enum {
 	EDGES = LEAVES * HOSTS * 2,   /* and to hosts */
 	LINKS = FABRIC + EDGES,
 	FLOWS = 4,
+	OTHERS = 400,       /* flows that are looked at, but do not complain */
 	START = 2000000000, /* of the first incident, s since the epoch */
 	STEP = 7200,
 };
@@ -184,6 +188,18 @@ struct incident {
 };
 
 static void
+route(struct flow *f, int from, int to, int spine)
+{
+	f->from = from;
+	f->to = to;
+	f->spine = spine;
+	f->path[0] = edge(from / HOSTS, from % HOSTS);
+	f->path[1] = uplink(from / HOSTS, spine);
+	f->path[2] = uplink(to / HOSTS, spine) | 1;
+	f->path[3] = edge(to / HOSTS, to % HOSTS) | 1;
+}
+
+static void
 make_flows(struct incident *x)
 {
 	int leaf = below(LEAVES), spine = below(SPINES);
@@ -191,13 +207,8 @@ make_flows(struct incident *x)
 	for (int i = 0; i < FLOWS; i++) {
 		struct flow *f = &x->flow[i];
 		int other = (leaf + 1 + below(LEAVES - 1)) % LEAVES;
-		f->from = leaf * HOSTS + below(HOSTS);
-		f->to = other * HOSTS + below(HOSTS);
-		f->spine = one ? spine : below(SPINES);
-		f->path[0] = edge(leaf, f->from % HOSTS);
-		f->path[1] = uplink(leaf, f->spine);
-		f->path[2] = uplink(other, f->spine) | 1;
-		f->path[3] = edge(other, f->to % HOSTS) | 1;
+		route(f, leaf * HOSTS + below(HOSTS),
+		    other * HOSTS + below(HOSTS), one ? spine : below(SPINES));
 		for (int k = 0; k < 4; k++)
 			x->scope[f->path[k]] = true;
 	}
@@ -356,6 +367,39 @@ say_of_host(const struct incident *x, int host)
 }
 
 static void
+put_hops(const struct flow *f)
+{
+	for (int k = 0; k < 4; k++) {
+		if (k)
+			putchar(' ');
+		put_link(f->path[k]);
+	}
+	putchar('\n');
+}
+
+static void
+put_lossy(const struct incident *x)
+{
+	for (int i = 0; i < FLOWS + OTHERS; i++) {
+		struct flow f;
+		bool lossy = false;
+		if (i < FLOWS)
+			f = x->flow[i];
+		else
+			route(&f, below(LEAVES * HOSTS), below(LEAVES * HOSTS),
+			    below(SPINES));
+		if (f.from / HOSTS == f.to / HOSTS)
+			continue; /* within a leaf */
+		for (int k = 0; k < 4; k++)
+			lossy |= x->bad[f.path[k]] || x->old[f.path[k]];
+		if (lossy || (i < FLOWS && f.suffers)) {
+			printf("# lossy ");
+			put_hops(&f);
+		}
+	}
+}
+
+static void
 say_all(struct incident *x)
 {
 	bool leaf[LEAVES] = { false }, spine[SPINES] = { false };
@@ -423,13 +467,9 @@ put_incident(struct incident *x, int id, bool visible)
 		    f->from / HOSTS, f->from % HOSTS, f->to / HOSTS,
 		    f->to % HOSTS);
 		printf("path\tflow=%d\thops=", i);
-		for (int k = 0; k < 4; k++) {
-			if (k)
-				putchar(' ');
-			put_link(f->path[k]);
-		}
-		putchar('\n');
+		put_hops(f);
 	}
+	put_lossy(x);
 	say_all(x);
 	put_truth(x, visible);
 }
