@@ -63,6 +63,7 @@ cable() {
 # What node $1 has: its interfaces, addresses and routes; ECMP over the spines.
 configuration() {
 	local n=$1 l s x
+	# shellcheck disable=SC2086 # words, on purpose
 	printf 'link set %s up gso_max_segs 1\n' ${ends[$n]}
 	case $n in
 	h*)	l=l${n:1:1}
