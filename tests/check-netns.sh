@@ -323,6 +323,7 @@ grep -E 'name=(false-culprit|miss|false-innocent|coverage)'$'\t' "$all/score" |
 echo "# ${#plan[@]} incidents in $SECONDS s"
 [[ -z ${KEEP:-} ]] || cp "$all/corpus" "$KEEP"
 k() { sed -n "s/.*name=$1\tk=\([0-9]*\)\t.*/\1/p" "$all/score"; }
+[[ -n $(k false-culprit) ]] || { echo "no score"; exit 1; }
 wrong=$(($(k false-culprit) + $(k false-innocent)))
 # Of seven kinds of faults, two that no agent can see.
 [[ $(k miss) -le $((4 * rounds + rounds / 2)) || -n ${KINDS:-} ]] ||

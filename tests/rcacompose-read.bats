@@ -384,6 +384,27 @@ rd() {
 	[[ $output == *'no column "time"'* ]]
 }
 
+@test "rcacompose read probes does not blame the good link before two bad ones" {
+	# s>x and s>y lose 5 %; a reaches them over a>s, b over b>s as well, and
+	# c over a spine of its own: more is lost on a>s than on either.
+	{ echo src,dst,sent,recv,path
+	  echo "a,x,4000,3800,a>s s>x"
+	  echo "a,y,4000,3800,a>s s>y"
+	  echo "b,x,2000,1900,b>s s>x"
+	  echo "b,y,2000,1900,b>s s>y"
+	  echo "c,x,4000,4000,c>t t>x"
+	  echo "c,y,4000,4000,c>t t>y"
+	  echo "a,z,4000,4000,a>t t>z"
+	} >p
+	rd probes --since 1000 --at 1060 p
+	[[ $output != *$'entity=link:a>s\tagent=probes\tstatus=faulty'* ]]
+	[[ $(said 'link:a>s') == "unknown ambiguous" ]]
+	# Ten times as bad as they are, it is one of its own.
+	sed 's/4000,3800/4000,2000/' p >q
+	rd probes --since 1000 --at 1060 q
+	[[ $(said 'link:a>s') == "faulty 1000 1060" ]]
+}
+
 @test "rcacompose read records passes evidence on and turns findings into it" {
 	printf 'evidence\ttime=1\tentity=link:a>b\tagent=x\tstatus=faulty\n' >a
 	rd records a

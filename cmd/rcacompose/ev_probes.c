@@ -14,6 +14,9 @@
  * loss that could have gone unseen as bound (3/n, Hanley and Lippman-Hand
  * 1983).
  *
+ * Nobody is blamed for what others explain who lose packets on other paths: two
+ * bad links behind a good one make it look worse than either.
+ *
  * With the columns time and, if it took longer, since, a row says when its
  * packets were sent. A path clears nobody but at the times of the losses: one
  * that was looked at before a flap says nothing of it.
@@ -36,6 +39,9 @@ enum {
 /* Share of the losses on one thing that make another ambiguous with it. */
 static const double ALIKE = 0.9;
 
+/* So many times what others explain must be lost before one is blamed. */
+static const double EXPLAINED = 2;
+
 /* When packets were sent, both ends included. */
 struct span {
 	int64_t from, to;
@@ -55,10 +61,11 @@ struct thing {
 	struct str name;
 	uint64_t sent, lost; /* over the rows that are left */
 	uint64_t shared;     /* losses in common with the one looked at */
-	struct span seen;    /* when packets passed it, over all rows */
-	struct span failed;  /* when some were lost that are left */
+	/* On paths that avoid the one looked at. */
+	uint64_t apart_sent, apart_lost;
+	struct span seen;   /* when packets passed it, over all rows */
+	struct span failed; /* when some were lost that are left */
 	enum { OPEN, FAULTY, AMBIGUOUS } state;
-	size_t with; /* AMBIGUOUS: the other */
 };
 
 struct tomography {
@@ -338,10 +345,54 @@ is_clear(const struct tomography *g, size_t x, size_t t)
 	       (double)lost <= g->ev->loss_healthy * (double)sent;
 }
 
+/* The worst rate that somebody else on this path has where t is not. */
+static double
+worst_apart(const struct tomography *g, const struct probe *p, size_t t)
+{
+	double worst = 0;
+	for (size_t i = 0; i < p->n; i++) {
+		const struct thing *x = &g->t[g->hop[p->first + i]];
+		if (x == &g->t[t] || x->apart_lost < LOST_MIN)
+			continue;
+		double r = (double)x->apart_lost / (double)x->apart_sent;
+		if (r > worst)
+			worst = r;
+	}
+	return worst;
+}
+
+/*
+ * Two bad links behind a good one make it look worse than either. So on t there
+ * must be twice the losses that those would explain who lose packets without
+ * it.
+ */
+static bool
+stands(struct tomography *g, size_t t)
+{
+	double expected = 0;
+	for (size_t i = 0; i < g->nt; i++)
+		g->t[i].apart_sent = g->t[i].apart_lost = 0;
+	for (size_t k = 0; k < g->np; k++) {
+		const struct probe *p = &g->p[k];
+		if (p->aside || crosses(g, p, t))
+			continue;
+		for (size_t i = 0; i < p->n; i++) {
+			g->t[g->hop[p->first + i]].apart_sent += p->sent;
+			g->t[g->hop[p->first + i]].apart_lost += p->lost;
+		}
+	}
+	for (size_t k = 0; k < g->np; k++) {
+		const struct probe *p = &g->p[k];
+		if (!p->aside && crosses(g, p, t))
+			expected += (double)p->sent * worst_apart(g, p, t);
+	}
+	return (double)g->t[t].lost > EXPLAINED * expected;
+}
+
 static void
 blame(struct tomography *g, size_t t)
 {
-	bool alone = true;
+	bool alone = stands(g, t);
 	share(g, t);
 	find_losses(g, t);
 	g->t[t].failed =
@@ -353,11 +404,8 @@ blame(struct tomography *g, size_t t)
 		    is_clear(g, i, t))
 			continue;
 		alone = false;
-		g->t[t].with = i;
-		if (x->state == OPEN) {
+		if (x->state == OPEN)
 			x->state = AMBIGUOUS;
-			x->with = t;
-		}
 	}
 	g->t[t].state = alone ? FAULTY : AMBIGUOUS;
 	for (size_t k = 0; k < g->np; k++)

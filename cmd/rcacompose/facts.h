@@ -106,7 +106,7 @@ struct facts {
 	size_t nonpath, onpath_cap;
 	int32_t *truth;
 	size_t ntruths, truths_cap;
-	bool truth_none, truth_unknown, truths_bad;
+	bool truth_none, truth_unknown;
 	int32_t *touched; /* entities with something to rewind */
 	size_t ntouched, touched_cap;
 

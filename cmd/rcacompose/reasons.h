@@ -27,6 +27,7 @@
 #define REASON_THIN "thin"
 #define REASON_GARBLED "garbled"
 #define REASON_CIRCULAR "circular"
+#define REASON_CONFLICT "conflict"
 #define REASON_BACKGROUND "background"
 #define REASON_CONSEQUENCE "consequence"
 #define REASON_NO_ONSET "no-onset"
