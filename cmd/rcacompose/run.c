@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "agents.h"
+#include "ask.h"
 #include "explain.h"
 #include "num.h"
 #include "reasons.h"
@@ -167,138 +168,6 @@ parse(struct settings *s, int argc, char **argv)
 	check(s);
 }
 
-/* ---- agents ---------------------------------------------------------- */
-
-static void
-put_epoch(char to[40], int64_t ns)
-{
-	struct buf b = { 0 };
-	if (ns != NO_TIME)
-		num_put_time(&b, ns);
-	snprintf(to, 40, "%s", buf_cstr(&b));
-	buf_free(&b);
-}
-
-static struct incident_env
-environment(const struct facts *f)
-{
-	struct incident_env env = { .id = f->id.p ? f->id.p : "" };
-	put_epoch(env.start, f->start);
-	put_epoch(env.end, f->end);
-	return env;
-}
-
-/* One entity a line, in the order of their names. */
-static void
-put_candidates(struct judgement *j, struct buf *b)
-{
-	const struct finding **x = arena_array(j->arena, j->n, sizeof *x);
-	if (!x)
-		cli_die("out of memory");
-	judge_sort(j, x);
-	for (size_t i = 0; i < j->n; i++) {
-		struct str name = facts_name(j->facts, x[i]->entity);
-		if (memchr(name.p, '\n', name.len))
-			continue; /* could not be told from two */
-		buf_str(b, name);
-		buf_putc(b, '\n');
-	}
-}
-
-static void
-take_answers(struct run *r, struct asked *q, size_t n, struct damage *d)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct agent *a = &r->stack->agent[q[i].agent];
-		char name[80];
-		snprintf(name, sizeof name, "agent:%s", a->name.p);
-		bool whole = input_text(&r->facts, &r->inputs, name,
-		    buf_view(&q[i].text), (int)q[i].agent, d);
-		/* What could not be read may have been about anybody. */
-		if (!whole && !q[i].silence)
-			q[i].silence = REASON_GARBLED;
-		r->weigher.silence[q[i].agent] = q[i].silence;
-		r->weigher.waiting[q[i].agent] = false;
-		buf_free(&q[i].text);
-	}
-}
-
-static void
-do_judge(struct run *r, struct judgement *j, const struct damage *d)
-{
-	struct err e;
-	if (judge(j, &r->facts, &r->weigher, d, &r->s->common.policy, &e))
-		cli_die("%s", e.msg);
-}
-
-/* Could what the waiting agents say change a finding or an accusation? */
-static bool
-is_open(const struct judgement *j)
-{
-	const bool *waiting = j->weigher->waiting;
-	for (size_t i = 0; i < j->n; i++) {
-		const struct finding *x = &j->finding[i];
-		struct vote heard[VOTES_MAX];
-		unsigned left[ROLES] = { 0 };
-		size_t n = 0;
-		for (size_t k = 0; k < x->n; k++)
-			if (waiting[x->item[k]->agent])
-				left[x->item[k]->role]++;
-			else
-				heard[n++] = x->vote[k];
-		struct tally t = tally_of(heard, n);
-		if (compose_open(&t, left, x->section->quorum))
-			return true;
-	}
-	return false;
-}
-
-static bool
-is_symptom(const struct stack *s, size_t agent)
-{
-	for (size_t i = 0; i < s->nsymptoms; i++)
-		if (s->symptom[i] == agent)
-			return true;
-	return false;
-}
-
-/*
- * All at once, or with --lazy one after the other in the order of the stack,
- * each with the full list of candidates. Symptom witnesses are always asked.
- */
-static void
-ask_agents(struct run *r, struct damage *d)
-{
-	const struct stack *s = r->stack;
-	struct asked q[STACK_AGENTS_MAX];
-	struct judgement j;
-	struct buf list = { 0 };
-	size_t n = 0;
-	memset(q, 0, sizeof q);
-	for (size_t i = 0; i < s->nagents; i++) {
-		bool ask = s->agent[i].used && agent_has_source(&s->agent[i]);
-		r->weigher.waiting[i] = ask;
-		if (ask)
-			q[n++].agent = i;
-	}
-	if (!n)
-		return;
-	struct incident_env env = environment(&r->facts);
-	do_judge(r, &j, d);
-	put_candidates(&j, &list);
-	size_t step = r->s->lazy ? 1 : n;
-	for (size_t i = 0; i < n; i += step) {
-		if (r->s->lazy && !is_symptom(s, q[i].agent) && !is_open(&j))
-			continue;
-		judge_undo(&j);
-		agents_ask(s, &q[i], step, r->s->jobs, buf_view(&list), &env);
-		take_answers(r, &q[i], step, d);
-		do_judge(r, &j, d);
-	}
-	judge_undo(&j);
-	buf_free(&list);
-}
-
 /* ---- one incident ---------------------------------------------------- */
 
 static void
@@ -346,13 +215,15 @@ evaluate(struct run *r, const struct damage *own)
 	struct judgement j;
 	struct damage d = *own;
 	const struct cli_common *c = &r->s->common;
+	const struct asking asking = { r->stack, &r->facts, &r->weigher,
+		&r->inputs, &c->policy, r->s->jobs, r->s->lazy };
 	r->weigher.facts = &r->facts;
 	r->weigher.now = r->facts.now != NO_TIME ? r->facts.now : cli_now(c);
 	r->weigher.gaps = d.filtered || d.altered || d.lost || d.skipped ||
 			  d.bad > c->policy.allow_bad;
 	memset(r->weigher.silence, 0, sizeof r->weigher.silence);
-	ask_agents(r, &d);
-	do_judge(r, &j, &d);
+	ask_agents(&asking, &d);
+	ask_judge(&asking, &j, &d);
 	explain_answer(&j, &r->answer);
 	bool again = r->s->every && !r->first_round;
 	bool same =
