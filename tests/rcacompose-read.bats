@@ -405,6 +405,28 @@ rd() {
 	[[ $(said 'link:a>s') == "faulty 1000 1060" ]]
 }
 
+@test "rcacompose read probes does not blame the way back for the way there" {
+	# a>s loses a fifth; all of its paths come back over m>a, where paths to
+	# b lose a little as well, because of m>b.
+	{ echo src,dst,sent,recv,path
+	  for h in 1 2; do
+		echo "h$h,c,1000,800,h$h>a a>s s>c c>m m>a a>h$h"
+		echo "h$h,d,4000,4000,h$h>a a>m m>d d>m m>a a>h$h"
+		echo "h$h,b,2000,1900,h$h>a a>m m>b b>m m>a a>h$h"
+		echo "h$h,k,4000,4000,h$h>a a>u u>k k>u u>a a>h$h"
+	  done
+	  echo "e,b,4000,3800,e>m m>b b>m m>e"
+	  echo "e,c,4000,4000,e>s s>c c>m m>e"; } >p
+	rd probes --since 1000 --at 1060 p
+	[[ $(said 'link:m>a') == "unknown ambiguous" ]]
+	[[ $(said 'link:a>s') == "unknown ambiguous" ]]
+	[[ $(said 'link:s>c') == "healthy 1000 1060" ]]
+	# With a path that comes back another way, it is known.
+	echo "h1,c,1000,800,h1>a a>s s>c c>u u>a a>h1" >>p
+	rd probes --since 1000 --at 1060 p
+	[[ $(said 'link:a>s') == "faulty 1000 1060" ]]
+}
+
 @test "rcacompose read records passes evidence on and turns findings into it" {
 	printf 'evidence\ttime=1\tentity=link:a>b\tagent=x\tstatus=faulty\n' >a
 	rd records a

@@ -23,10 +23,16 @@ span_widen(struct span *s, const struct span *by)
 		s->to = by->to;
 }
 
+static double
+ratio(uint64_t part, uint64_t all)
+{
+	return all ? (double)part / (double)all : 0;
+}
+
 double
 thing_rate(const struct thing *t)
 {
-	return t->sent ? (double)t->lost / (double)t->sent : 0;
+	return ratio(t->lost, t->sent);
 }
 
 static void
@@ -70,18 +76,20 @@ worst(const struct tomography *g)
 	return best;
 }
 
-/* Losses that each other thing has in common with t. */
+/* What each other thing has in common with t. */
 static void
 share(struct tomography *g, size_t t)
 {
 	for (size_t i = 0; i < g->nt; i++)
-		g->t[i].shared = 0;
+		g->t[i].common = g->t[i].shared = 0;
 	for (size_t k = 0; k < g->np; k++) {
 		const struct probe *p = &g->p[k];
-		if (p->aside || !p->lost || !crosses(g, p, t))
+		if (p->aside || !crosses(g, p, t))
 			continue;
-		for (size_t i = 0; i < p->n; i++)
+		for (size_t i = 0; i < p->n; i++) {
+			g->t[g->hop[p->first + i]].common += p->sent;
 			g->t[g->hop[p->first + i]].shared += p->lost;
+		}
 	}
 }
 
@@ -143,20 +151,55 @@ is_clear(const struct tomography *g, size_t x, size_t t)
 	       (double)lost <= g->healthy * (double)sent;
 }
 
+/*
+ * The rate of x where t is not. If too little is left of that, with the paths
+ * that were set aside: who cannot be cleared is not.
+ */
+static double
+apart_rate(const struct thing *x, const struct thing *t)
+{
+	uint64_t sent = x->apart_sent, lost = x->apart_lost;
+	if ((double)sent * thing_rate(t) < LOST_MIN) {
+		sent += x->aside_sent;
+		lost += x->aside_lost;
+	}
+	return lost < LOST_MIN ? 0 : ratio(lost, sent);
+}
+
 /* The worst rate that somebody else on this path has where t is not. */
 static double
 worst_apart(const struct tomography *g, const struct probe *p, size_t t)
 {
 	double worst = 0;
 	for (size_t i = 0; i < p->n; i++) {
-		const struct thing *x = &g->t[g->hop[p->first + i]];
-		if (x == &g->t[t] || x->apart_lost < LOST_MIN)
-			continue;
-		double r = (double)x->apart_lost / (double)x->apart_sent;
+		size_t x = g->hop[p->first + i];
+		double r = x == t ? 0 : apart_rate(&g->t[x], &g->t[t]);
 		if (r > worst)
 			worst = r;
 	}
 	return worst;
+}
+
+/* What passed each thing where t is not. */
+static void
+count_apart(struct tomography *g, size_t t)
+{
+	for (size_t i = 0; i < g->nt; i++) {
+		g->t[i].apart_sent = g->t[i].apart_lost = 0;
+		g->t[i].aside_sent = g->t[i].aside_lost = 0;
+	}
+	for (size_t k = 0; k < g->np; k++) {
+		const struct probe *p = &g->p[k];
+		if (crosses(g, p, t))
+			continue;
+		for (size_t i = 0; i < p->n; i++) {
+			struct thing *x = &g->t[g->hop[p->first + i]];
+			*(p->aside ? &x->aside_sent : &x->apart_sent) +=
+			    p->sent;
+			*(p->aside ? &x->aside_lost : &x->apart_lost) +=
+			    p->lost;
+		}
+	}
 }
 
 /*
@@ -168,23 +211,27 @@ static bool
 stands(struct tomography *g, size_t t)
 {
 	double expected = 0;
-	for (size_t i = 0; i < g->nt; i++)
-		g->t[i].apart_sent = g->t[i].apart_lost = 0;
-	for (size_t k = 0; k < g->np; k++) {
-		const struct probe *p = &g->p[k];
-		if (p->aside || crosses(g, p, t))
-			continue;
-		for (size_t i = 0; i < p->n; i++) {
-			g->t[g->hop[p->first + i]].apart_sent += p->sent;
-			g->t[g->hop[p->first + i]].apart_lost += p->lost;
-		}
-	}
+	count_apart(g, t);
 	for (size_t k = 0; k < g->np; k++) {
 		const struct probe *p = &g->p[k];
 		if (!p->aside && crosses(g, p, t))
 			expected += (double)p->sent * worst_apart(g, p, t);
 	}
 	return (double)g->t[t].lost > EXPLAINED * expected;
+}
+
+/*
+ * Most of t's losses are on paths with x, and without x it loses less than half
+ * of that: so x may be to blame, unless it does well enough without t.
+ */
+static bool
+rather(const struct thing *x, const struct thing *t)
+{
+	double with = ratio(x->shared, x->common);
+	double without = ratio(t->lost - x->shared, t->sent - x->common);
+	bool excused = (double)x->apart_sent * with >= EXPECTED_MIN &&
+		       ratio(x->apart_lost, x->apart_sent) < with / 2;
+	return 2 * x->shared >= t->lost && without < with / 2 && !excused;
 }
 
 static void
@@ -197,9 +244,10 @@ blame(struct tomography *g, size_t t)
 	    (struct span){ g->loss[0].from, g->loss[g->nl - 1].to };
 	for (size_t i = 0; i < g->nt; i++) {
 		struct thing *x = &g->t[i];
-		if (i == t ||
-		    (double)x->shared < ALIKE * (double)g->t[t].lost ||
-		    is_clear(g, i, t))
+		bool alike =
+		    (double)x->shared >= ALIKE * (double)g->t[t].lost &&
+		    !is_clear(g, i, t);
+		if (i == t || (!alike && !rather(x, &g->t[t])))
 			continue;
 		alone = false;
 		if (x->state == OPEN)

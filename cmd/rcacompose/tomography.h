@@ -7,8 +7,9 @@
  * unless the other one's further paths are clean where they should have lost at
  * least twenty packets. Nobody is blamed for what others explain who lose
  * packets on other paths: two bad links behind a good one make it look worse
- * than either. Then the paths through it are set aside, and the rest is looked
- * at again.
+ * than either. Nor if most of its losses are on paths with another one, that
+ * does no better elsewhere, and it does well without. Then the paths through it
+ * are set aside, and the rest is looked at again.
  *
  * A path clears nobody but at the times of the losses: one that was looked at
  * before a flap says nothing of it.
@@ -37,9 +38,10 @@ struct probe {
 struct thing {
 	struct str name;
 	uint64_t sent, lost; /* over the paths that are left */
-	uint64_t shared;     /* losses in common with the one looked at */
-	/* On paths that avoid the one looked at. */
-	uint64_t apart_sent, apart_lost;
+	/* On paths in common with the one looked at: sent and lost. */
+	uint64_t common, shared;
+	/* On paths that avoid the one looked at: left, and set aside. */
+	uint64_t apart_sent, apart_lost, aside_sent, aside_lost;
 	struct span seen;   /* when packets passed it, over all paths */
 	struct span failed; /* of a blamed one: from first to last loss */
 	enum { OPEN, FAULTY, AMBIGUOUS } state;
