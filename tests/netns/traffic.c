@@ -12,8 +12,8 @@
  *   count FILE            what every interface has counted, to DIRECTORY/FILE,
  *                         ifname,rx_dropped,rx_errors,carrier_changes: ok
  *   lose HOST PER_MILLE   from now on it loses so many UDP answers: ok
- *   connect SRC DST       a TCP flow from each of 16 ports, from 30000: ok
- *   run                   probes, and a packet every 10 ms on each flow; says
+ *   connect SRC DST       a TCP flow from each of 32 ports, from 30000: ok
+ *   run                   probes, and a packet every 20 ms on each flow; says
  *                         middle after a third of a second, and done
  *   stop                  ends a run, once it has lasted for a second
  *
@@ -45,7 +45,7 @@ enum {
 	FROM = 20000,
 	SEND = 30000,
 	PORTS = 8,
-	FLOWS = 16,
+	FLOWS = 32, /* so many that a fault of some ports meets one */
 	NODES_MAX = 32,
 	HOSTS_MAX = 8,
 	NAME = 16,
@@ -57,7 +57,7 @@ enum {
 	SLICES = TICKS_MAX / SLICE,
 	PROBE = 64,    /* bytes */
 	PACKET = 1000, /* bytes of TCP */
-	PACKET_MS = 10,
+	PACKET_MS = 20,
 	QUIET_MS = 150,  /* for the last answers */
 	LAST_MS = 400,   /* for what is not yet acknowledged */
 	HELLO_MS = 3000, /* for connections */
