@@ -27,7 +27,8 @@ def main(truth, findings):
     said = {}
     for line in open(findings):
         if line.startswith("finding\t"):
-            keys = dict(f.split("=", 1) for f in line.rstrip("\n").split("\t")[1:])
+            fields = line.rstrip("\n").split("\t")[1:]
+            keys = dict(f.split("=", 1) for f in fields)
             step = re.search(r"#(\d+)$", keys["name"]).group(1)
             said[step] = keys.get("cause", "unknown")
     outcome = {"right": 0, "wrong": 0, "missed": 0}

@@ -197,7 +197,7 @@ def job(seed, world=4, steps=STEPS, slow=SLOW, delay=None, comm=1000,
     return ranks[:keep or world]
 
 
-# ---- what is injected ----------------------------------------------------------
+# ---- what is injected -----------------------------------------------------
 
 def op(name, us, cat="python_function", **args):
     return lambda r: r.op(name, us, cat, **args)

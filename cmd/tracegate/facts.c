@@ -167,15 +167,47 @@ part_of_excess(const struct facts *f, quantity *q, int set)
 	return known((q(f->now, set) - u.v) / (double)excess(f));
 }
 
-// clang-format off
-static double path_of(const struct measure *x, int set) { return (double)x->on_path[set]; }
-static double time_of(const struct measure *x, int set) { return (double)x->time[set]; }
-static double count_of(const struct measure *x, int set) { return x->count[set]; }
-static double gap_of(const struct measure *x, int set) { (void)set; return (double)x->gap; }
-static double hole_of(const struct measure *x, int set) { (void)set; return (double)x->hole; }
-static double lock_of(const struct measure *x, int set) { (void)set; return (double)x->lock; }
-static double kernels_of(const struct measure *x, int set) { (void)set; return x->kernels; }
-// clang-format on
+static double
+path_of(const struct measure *x, int set)
+{
+	return (double)x->on_path[set];
+}
+
+static double
+time_of(const struct measure *x, int set)
+{
+	return (double)x->time[set];
+}
+
+static double
+count_of(const struct measure *x, int set)
+{
+	return x->count[set];
+}
+
+static double
+gap_of(const struct measure *x, int set)
+{
+	return (double)x->gap;
+}
+
+static double
+hole_of(const struct measure *x, int set)
+{
+	return (double)x->hole;
+}
+
+static double
+lock_of(const struct measure *x, int set)
+{
+	return (double)x->lock;
+}
+
+static double
+kernels_of(const struct measure *x, int set)
+{
+	return x->kernels;
+}
 
 static double
 mean_of(const struct measure *x, int set)
