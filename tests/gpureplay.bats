@@ -50,6 +50,7 @@ says() {
 	[[ $(grep -c 'role=reference' <<<"$output") == 3 ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay run finds it by default in eight devices, a race could not" {
 	run -1 --separate-stderr replay a,b,c,d,e,f,g,h 5 f:0.8 "" --ratio=10
 	says faulty ""
@@ -84,6 +85,7 @@ says() {
 	done
 }
 
+# bats test_tags=slow
 @test "gpureplay run never blames a device for a race ten times likelier on it" {
 	local seed rates='*:0.03,b:0.3'
 	for seed in 1 2; do
@@ -93,6 +95,7 @@ says() {
 	done
 }
 
+# bats test_tags=slow
 @test "gpureplay run never blames a device that differs every time" {
 	run -3 --separate-stderr replay a,b,c 1 b:1 same
 	says unknown consistent-difference
@@ -159,6 +162,7 @@ says() {
 	[[ $(field device nosig) == 3 ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay run counts crashes, exits and time-outs, and does not acquit" {
 	local how count
 	for how in crash:signal exit:exit hang:timeout; do
@@ -272,6 +276,7 @@ says() {
 		sh -c 'head -c 30000000 /dev/zero; head -c 3000000 /dev/zero >&2'
 }
 
+# bats test_tags=slow
 @test "gpureplay run takes hostile signatures for damaged ones" {
 	local text
 	for text in 'fp\tname=a\n' '\0\0\0' 'head\tof=fp\tversion=1\ttool=x\n' \
@@ -287,9 +292,15 @@ says() {
 	run -2 --separate-stderr gpureplay run --devices=a,b \
 		--pin='X={device}' --trust-pin -- \
 		sh -c 'cp noise $STRAIGHTEDGE_SIG'
-	run -2 --separate-stderr gpureplay run --devices=a,b \
-		--pin='X={device}' --trust-pin -- sh -c \
-		'rm -f $STRAIGHTEDGE_SIG; ln -s /dev/zero $STRAIGHTEDGE_SIG'
+	for text in 'ln -s /dev/zero' mkfifo mkdir; do
+		run -2 --separate-stderr timeout 20 gpureplay run \
+			--devices=a,b --pin='X={device}' --trust-pin -- \
+			sh -c "$text \$STRAIGHTEDGE_SIG"
+		[[ $stderr == *"it is no regular file"* ]]
+	done
+	run -2 --separate-stderr timeout 20 gpureplay run --devices=a,b \
+		--pin='X={device}' --trust-pin --sig=f -- \
+		sh -c 'rm -f f; mkfifo f'
 }
 
 @test "gpureplay run takes records without head and end from a program" {
@@ -429,6 +440,7 @@ machine() {
 
 # ---- ledger
 
+# bats test_tags=slow
 @test "gpureplay run goes on from its ledger, which convicts in the end" {
 	local session
 	for session in 1 2 3 4 5; do
@@ -461,6 +473,7 @@ machine() {
 	grep -q $'^standing\t.*/c\t.*processes=0\tk=0' <<<"$output"
 }
 
+# bats test_tags=slow
 @test "gpureplay run acquits with what its ledger has, but not more" {
 	run -3 --separate-stderr replay a,b,c 1 '' '' --rate=0.5 -n 5 --ledger=L
 	says unknown few
@@ -489,6 +502,7 @@ machine() {
 	says unknown few
 }
 
+# bats test_tags=slow
 @test "gpureplay run's ledger never convicts of what a race can do" {
 	local i
 	run --separate-stderr replay a,b,c,d 21 c:0.6 "" -n 5 --ledger=L
@@ -514,6 +528,7 @@ machine() {
 	[[ ! -e N ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay ledger survives any content of its directory" {
 	local f n
 	run -3 --separate-stderr replay a,b,c 1 '' '' -n 2 --ledger=L
@@ -568,6 +583,7 @@ far() {
 	run -0 gpureplay run "$@" --sig=stdout --sig=f -- sh -c 'echo >f'
 }
 
+# bats test_tags=slow
 @test "gpureplay run counts what fails on a host" {
 	local how
 	for how in crash:signal exit:exit hang:timeout nosig:nosig; do

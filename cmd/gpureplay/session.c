@@ -209,7 +209,8 @@ take_parts(const struct settings *s, const struct before *b,
 			signature_add(sig, name, part[i]);
 			continue;
 		}
-		if (stat(name, &st) || is_stale(b, i, &st)) {
+		bool there = !stat(name, &st) && S_ISREG(st.st_mode);
+		if (!there || is_stale(b, i, &st)) {
 			snprintf(sig->why, sizeof sig->why,
 			    "--sig %.60s: was not written", name);
 			return OUTCOME_NOSIG;

@@ -259,9 +259,15 @@ signature_read(
 	struct reader r = { .relayed = relayed };
 	struct stat st;
 	*out = (struct signature){ .whole = true };
-	if (stat(path, &st))
+	if (lstat(path, &st))
 		return errno == ENOENT ? 0 : err_sys(e, "cannot look at it");
-	if (S_ISREG(st.st_mode) && !st.st_size)
+	/* Whatever a process puts there, reading it must come to an end. */
+	if (!S_ISREG(st.st_mode)) {
+		out->whole = false;
+		snprintf(out->why, sizeof out->why, "it is no regular file");
+		return 0;
+	}
+	if (!st.st_size)
 		return 0;
 	*e = (struct err){ 0 };
 	int x = reader_open(&r, path, e);
