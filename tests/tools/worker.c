@@ -103,6 +103,8 @@ main(int argc, char **argv)
 	uint64_t bit = wrong ? (strcmp(how, "same") ? coin.lo | 1 : 1) : 0;
 	if (wrong)
 		go_wrong(how);
+	if (!strcmp(how, "move"))
+		bit = 0;
 	if (se_stream_open(&s, NULL, &o))
 		return 9;
 	for (uint64_t step = 0; step < 2; step++)
