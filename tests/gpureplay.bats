@@ -15,8 +15,8 @@ replay() {
 	shift 3
 	[[ $# == 0 ]] || shift
 	rm -f state/count
-	timeout 60 gpureplay run --devices="$devices" --pin='DEV={device}' \
-		--trust-pin --max-time=30s --ratio=1 "$@" -- \
+	timeout 300 gpureplay run --devices="$devices" --pin='DEV={device}' \
+		--trust-pin --max-time=5m --ratio=1 "$@" -- \
 		sh -c 'exec "$0" "$1" "$2" "$3" "$DEV" "$4"' \
 		"$worker" state "$seed" "$faults" "$how"
 }
@@ -566,7 +566,7 @@ far() {
 	local hosts=$1 seed=$2 faults=$3
 	shift 3
 	rm -f state/count
-	timeout 60 gpureplay run --hosts="$hosts" --launch='env DEV={host}' \
+	timeout 300 gpureplay run --hosts="$hosts" --launch='env DEV={host}' \
 		--ratio=1 --trust-pin "$@" -- sh -c \
 		'exec "$0" state "$1" "$2" "$DEV" "$3"' \
 		"$worker" "$seed" "$faults" "${how-}"
