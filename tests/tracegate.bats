@@ -595,7 +595,7 @@ kernel() {
 	[[ $output == *"nobody reads ctl"* ]]
 }
 
-@test "tracegate takes the longer of two slices that begin together for the outer one" {
+@test "tracegate takes the longer of two that begin together for the outer one" {
 	x() { printf '{"ph":"X","name":"%s","pid":1,"tid":1,"ts":%s,"dur":%s}' "$@"; }
 	local inside
 	inside="$(x a 100 50),$(x b 100 90),$(x c 100 200),$(x d 120 30)"

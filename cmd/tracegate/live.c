@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "big.h"
 #include "gate.h"
 #include "ring.h"
 #include "sort.h"
@@ -90,10 +91,10 @@ queue_push(struct queue *q, const struct held *h)
 {
 	if (q->n == q->cap) {
 		uint64_t cap = q->cap ? q->cap * 2 : 1024;
-		struct held *v = cli_alloc(cap, sizeof *v);
+		struct held *v = big_alloc(cap, sizeof *v);
 		for (uint64_t i = 0; i < q->n; i++)
 			v[(q->first + i) & (cap - 1)] = *queue_at(q, i);
-		free(q->v);
+		big_free(q->v, q->cap, sizeof *v);
 		q->v = v;
 		q->cap = cap;
 	}
@@ -685,8 +686,8 @@ gate_live(struct gate *g, struct err *e)
 	if (!r)
 		gate_marks(g);
 	ring_free(&l.ring);
-	free(l.wait.v);
-	free(l.history.v);
+	big_free(l.wait.v, l.wait.cap, sizeof *l.wait.v);
+	big_free(l.history.v, l.history.cap, sizeof *l.history.v);
 	free(l.heap);
 	free(l.begun);
 	return r;

@@ -1,10 +1,9 @@
 /* Bytes of events that wait: see ring.h. */
 #include "ring.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "big.h"
 
 /* Before each block. `room` counts it, the bytes and the padding. */
 struct block {
@@ -17,13 +16,13 @@ ring_init(struct ring *r, uint64_t size)
 {
 	*r = (struct ring){ .size = size / sizeof(struct block) *
 				    sizeof(struct block) };
-	r->mem = cli_alloc(1, r->size);
+	r->mem = big_alloc(1, r->size);
 }
 
 void
 ring_free(struct ring *r)
 {
-	free(r->mem);
+	big_free(r->mem, 1, r->size);
 	*r = (struct ring){ 0 };
 }
 

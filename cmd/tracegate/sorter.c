@@ -9,14 +9,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "big.h"
 #include "cli.h"
 #include "spool.h"
 
 enum {
 	DIGIT = 11, /* bits a pass: 2048 counters fit the first-level cache */
 	RADIX = 1 << DIGIT,
-	/* Item, and two pairs while sorting. */
-	BYTES_EACH = (int)sizeof(struct item) + 32,
+	/* Item, and while sorting two pairs, or one and the item's copy. */
+	BYTES_EACH = 2 * (int)sizeof(struct item) + 16,
 	ITEMS_MIN = 1 << 16,
 	RUNS_MAX = 1024,
 	MERGE_BLOCK = 1 << 12, /* items read from a run at a time */
@@ -68,7 +69,7 @@ sorter_free(struct sorter *s)
 		munmap(s->map, s->map_len);
 	if (s->fd >= 0)
 		close(s->fd);
-	free(s->item);
+	big_free(s->item, s->cap, sizeof *s->item);
 	free(s);
 }
 
@@ -99,23 +100,15 @@ in_order(const struct item *it, size_t n)
 	return true;
 }
 
-/*
- * Item i becomes the one that a[i] names, along the cycles of the permutation:
- * a second array would cost as much as the sort, in pages never touched.
- */
+/* Item i becomes the one that a[i] names. */
 static void
-permute(struct item *it, struct pair *a, size_t n)
+permute(struct sorter *s, const struct pair *a)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct item first = it[i];
-		size_t j = i;
-		while (a[j].at != j) {
-			size_t k = a[j].at;
-			a[j].at = (uint32_t)j;
-			it[j] = k == i ? first : it[k];
-			j = k == i ? j : k;
-		}
-	}
+	struct item *to = big_alloc(s->cap, sizeof *to);
+	for (size_t i = 0; i < s->n; i++)
+		to[i] = s->item[a[i].at];
+	big_free(s->item, s->cap, sizeof *to);
+	s->item = to;
 }
 
 /* Sorts item[0..n), unless it is in order. */
@@ -130,8 +123,8 @@ sort_run(struct sorter *s)
 		min = s->item[i].ts < min ? s->item[i].ts : min;
 		max = s->item[i].ts > max ? s->item[i].ts : max;
 	}
-	struct pair *a = cli_alloc(n, sizeof *a);
-	struct pair *b = cli_alloc(n, sizeof *b);
+	struct pair *a = big_alloc(n, sizeof *a);
+	struct pair *b = big_alloc(n, sizeof *b);
 	for (size_t i = 0; i < n; i++)
 		a[i] = (struct pair){ (uint64_t)s->item[i].ts - (uint64_t)min,
 			(uint32_t)i };
@@ -142,9 +135,9 @@ sort_run(struct sorter *s)
 		a = b;
 		b = t;
 	}
-	free(b);
-	permute(s->item, a, n);
-	free(a);
+	big_free(b, n, sizeof *b);
+	permute(s, a);
+	big_free(a, n, sizeof *a);
 }
 
 /* ---- runs on disk ------------------------------------------------------- */
@@ -198,8 +191,10 @@ sorter_add(struct sorter *s, const struct item *it, struct err *e)
 				return r;
 		} else {
 			size_t want = s->cap ? s->cap * 2 : ITEMS_MIN;
-			s->cap = want < s->max ? want : s->max;
-			s->item = cli_realloc(s->item, s->cap, sizeof *s->item);
+			size_t cap = want < s->max ? want : s->max;
+			s->item =
+			    big_grow(s->item, s->cap, cap, sizeof *s->item);
+			s->cap = cap;
 		}
 	}
 	s->item[s->n++] = *it;
@@ -319,7 +314,7 @@ merge(struct sorter *s, struct err *e)
 	int r = map_result(s, e);
 	if (r)
 		return r;
-	free(s->item);
+	big_free(s->item, s->cap, sizeof *s->item);
 	s->item = NULL;
 	struct run *run = cli_alloc(s->runs, sizeof *run);
 	uint64_t off = 0;
