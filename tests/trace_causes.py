@@ -211,10 +211,14 @@ def beside(name, us, cat="python_function"):
     return f
 
 
-def hidden_sync(r):
-    for k in range(10):
-        r.launch(KERNELS[k % 5], 1500)
-        r.sync()
+def within(name, inner, us):
+    """The path is in the inner one; the outer one names it."""
+    def f(r):
+        begin = r.t
+        r.op(inner, us)
+        r.add(name, "python_function", begin, us + 1)
+        r.idle(2)
+    return f
 
 
 def small_kernels(n, dur):
@@ -405,6 +409,8 @@ CASES = {
         s, comm_slow=60000, keep=1)),
     "dataloader": ("cause:dataloader", lambda s: train(
         s, inside=op("dataloader", 60000))),
+    "dataloader-within": ("cause:dataloader", lambda s: train(
+        s, inside=within("dataloader", "aten::read", 60000))),
     "dataloader-not-beside": ("unknown", lambda s: train(
         s, inside=beside("dataloader worker", 60000))),
     "checkpoint": ("cause:checkpoint", lambda s: train(

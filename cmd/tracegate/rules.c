@@ -357,12 +357,12 @@ expression(struct scan *s)
 {
 	int err = operand(s);
 	while (!err) {
-		bool and = take(s, "&&");
-		if (!and&&!take(s, "||"))
+		bool tight = take(s, "&&");
+		if (!tight && !take(s, "||"))
 			break;
-		err = settle(s, and? "&" : "&|");
+		err = settle(s, tight ? "&" : "&|");
 		if (!err)
-			err = defer(s, and? '&' : '|');
+			err = defer(s, tight ? '&' : '|');
 		if (!err)
 			err = operand(s);
 	}
