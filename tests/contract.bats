@@ -364,12 +364,14 @@ END
 		for form in lines json table csv; do
 			rc=0
 			$words -F $form >/dev/full 2>err || rc=$?
-			[[ $rc == 2 && $(wc -l <err) == 1 && $(cat err) == "$c"[:\ ]* ]] ||
+			[[ $rc == 2 && $(wc -l <err) == 1 &&
+				$(cat err) == "$c"[:\ ]*'standard output: cannot write: '* ]] ||
 				wrong "$words -F $form: status $rc, $(cat err)"
 		done
 		rc=0
 		$words -o /dev/full 2>err || rc=$?
-		[[ $rc == 2 ]] || wrong "$words -o /dev/full: status $rc"
+		[[ $rc == 2 && $(cat err) == "$c"[:\ ]*'/dev/full: cannot write: '* ]] ||
+			wrong "$words -o /dev/full: status $rc"
 		rc=0
 		$words >&- 2>err || rc=$?
 		[[ $rc == 2 && -s err ]] || wrong "$words with stdout closed: $rc"

@@ -140,13 +140,7 @@ verb_devices(int argc, char **argv)
 		cli_warn("the files of %llu processes may not be seen: busy= "
 			 "may be too low",
 		    (unsigned long long)l.boards.hidden);
-	int r = rec_out_finish(o, NULL, status, 0, &e);
-	if (r)
-		cli_warn_err(
-		    l.common.output ? l.common.output : "standard output", &e);
-	rec_out_close(o);
-	if (cli_out_close(&out, !r) || r)
-		status = STATUS_NONE;
+	status = cli_out_end(&out, o, NULL, status, 0);
 	devices_free(&l.cores);
 	boards_free(&l.boards);
 	return status;

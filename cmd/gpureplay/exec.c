@@ -127,14 +127,8 @@ verb_exec(int argc, char **argv)
 	if (x)
 		cli_die_err("signature", &e);
 	int status = ended ? STATUS_CLEAN : STATUS_NONE;
-	int r = rec_out_finish(o, NULL, status, 0, &e);
-	if (r)
-		cli_warn_err(
-		    s.common.output ? s.common.output : "standard output", &e);
-	rec_out_close(o);
+	status = cli_out_end(&out, o, NULL, status, 0);
 	session_close(&ss);
-	if (cli_out_close(&out, !r && ended) || r)
-		status = STATUS_NONE;
 	devices_free(&s.devices);
 	return status;
 }

@@ -395,14 +395,7 @@ tell(struct reading *r)
 	if (r->common.evidence)
 		put_evidence(r, o);
 	put_verdict(r, o, &v);
-	int x = rec_out_finish(o, v.result, v.status, 0, &e);
-	if (x)
-		cli_warn_err(
-		    r->common.output ? r->common.output : "standard output",
-		    &e);
-	rec_out_close(o);
-	if (cli_out_close(&out, !x && v.status != STATUS_NONE) || x)
-		v.status = STATUS_NONE;
+	v.status = cli_out_end(&out, o, v.result, v.status, 0);
 	cli_prom(&r->common, NULL, v.result, v.reason, v.status, 0);
 	free(r->order);
 	return v.status;

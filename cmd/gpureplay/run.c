@@ -288,14 +288,8 @@ verb_run(int argc, char **argv)
 	/* Told before it begins; a failure shows at the end. */
 	rec_out_flush(o, NULL);
 	int status = replay(&ss, o, &v);
-	int r = rec_out_finish(o, v.result, status, 0, &e);
-	if (r)
-		cli_warn_err(
-		    s.common.output ? s.common.output : "standard output", &e);
-	rec_out_close(o);
+	status = cli_out_end(&out, o, v.result, status, 0);
 	session_close(&ss);
-	if (cli_out_close(&out, !r && status != STATUS_NONE) || r)
-		status = STATUS_NONE;
 	cli_prom(&s.common, NULL, v.result, v.reason, status, 0);
 	devices_free(&s.devices);
 	free(s.launcher);

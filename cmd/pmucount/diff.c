@@ -213,11 +213,14 @@ static void
 read_all(struct diff *d, struct family *f, struct result *r)
 {
 	for (int side = 0; side < 2; side++) {
+		const char *path = d->file[side];
+		struct src *src;
 		struct err e = { 0 };
-		if (result_read(&r[side], d->file[side], cli_tmpdir(), &e))
-			cli_die_err(d->file[side], &e);
+		if (cli_src_open(&src, path, 0, &e) ||
+		    result_read(&r[side], src, &e))
+			cli_die_err(cli_src_name(path), &e);
 		if (e.code)
-			cli_warn_err(d->file[side], &e);
+			cli_warn_err(cli_src_name(path), &e);
 		damage_add(&d->damage, &r[side].totals);
 		family_put(f, &r[side], side, 0, is_asked, d);
 	}
@@ -337,12 +340,7 @@ write_all(const struct diff *d, const struct family *f, struct verdict *v)
 		rec_u64(o, "incomparable", count[1]);
 		verdict_end(o, v);
 	}
-	const char *result = v->status == STATUS_NONE ? NULL : v->result;
-	int x = rec_out_finish(o, result, v->status, 0, &e);
-	if (x)
-		cli_warn("%s", e.msg);
-	rec_out_close(o);
-	return cli_out_close(&out, !x) || x;
+	return cli_out_end(&out, o, v->result, v->status, 0);
 }
 
 int
@@ -360,7 +358,7 @@ verb_diff(int argc, char **argv)
 		run_all(&d, &f, r);
 	family_judge(&f, d.margin);
 	struct verdict v = verdict_of(&f, &d);
-	int status = write_all(&d, &f, &v) ? STATUS_NONE : v.status;
+	int status = write_all(&d, &f, &v);
 	cli_prom(&d.s.common, NULL, v.result, v.reason, status, 0);
 	for (size_t i = 0; i < 2 * d.rounds; i++)
 		result_free(&r[i]);

@@ -170,11 +170,8 @@ verb_list(int argc, char **argv)
 		list_functions(&s, obj, o);
 		list_coverage(obj, o);
 	}
-	int x = rec_out_finish(o, NULL, 0, 0, &e);
-	if (x)
-		cli_warn("%s", e.msg);
-	rec_out_close(o);
+	int status = cli_out_end(&out, o, NULL, STATUS_CLEAN, 0);
 	object_close(obj);
 	free(program);
-	return cli_out_close(&out, !x) || x ? STATUS_NONE : STATUS_CLEAN;
+	return status;
 }

@@ -5,6 +5,7 @@
 #define _GNU_SOURCE
 #include "pmucount.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -515,11 +516,12 @@ flame(const struct view *v, const struct result *a, const struct result *b,
 static bool
 load(struct result *r, const char *path)
 {
+	struct src *src;
 	struct err e = { 0 };
-	if (result_read(r, path, cli_tmpdir(), &e))
-		cli_die_err(path, &e);
+	if (cli_src_open(&src, path, 0, &e) || result_read(r, src, &e))
+		cli_die_err(cli_src_name(path), &e);
 	if (e.code)
-		cli_warn_err(path, &e);
+		cli_warn_err(cli_src_name(path), &e);
 	bool whole =
 	    rec_totals_state(&r->totals) == REC_COMPLETE && !r->totals.bad;
 	if (!whole)
@@ -542,8 +544,8 @@ write_text(const struct buf *b, int fd)
 }
 
 static int
-write_records(const struct view *v, struct result *a, struct result *b, int fd,
-    int status)
+write_records(const struct view *v, struct result *a, struct result *b,
+    struct cli_out *out, int status)
 {
 	struct rec_out *o;
 	struct err e;
@@ -553,7 +555,7 @@ write_records(const struct view *v, struct result *a, struct result *b, int fd,
 		how.columns = columns = result_columns_dup(a);
 	if (how.form == REC_LINES || how.form == REC_JSON)
 		how.columns = NULL;
-	if (rec_out_open(&o, fd, &how, &e))
+	if (rec_out_open(&o, out->fd, &how, &e))
 		cli_die("%s", e.msg);
 	rec_begin(o, "head");
 	rec_put(o, "of", v->form == FORM_FLAT && !b ? "pmu" : "pmureport");
@@ -569,12 +571,9 @@ write_records(const struct view *v, struct result *a, struct result *b, int fd,
 		versus(v, a, b, o);
 	else
 		flat(v, a, o);
-	int x = rec_out_finish(o, NULL, status, 0, &e);
-	if (x)
-		cli_warn("%s", e.msg);
-	rec_out_close(o);
+	status = cli_out_end(out, o, NULL, status, 0);
 	free(columns);
-	return x;
+	return status;
 }
 
 int
@@ -587,21 +586,23 @@ verb_report(int argc, char **argv)
 	bool whole = load(&a, v.file);
 	if (v.vs)
 		whole = load(&b, v.vs) && whole;
-	int status = whole ? STATUS_CLEAN : STATUS_UNKNOWN, x;
+	int status = whole ? STATUS_CLEAN : STATUS_UNKNOWN;
 	cli_out_open(&out, v.s.common.output, false);
 	if (v.form == FORM_FLAME) {
 		struct buf text = { 0 };
 		if (!flame(&v, &a, v.vs ? &b : NULL, &text))
 			status = STATUS_UNKNOWN;
-		x = write_text(&text, out.fd);
-		if (x)
-			cli_warn("cannot write");
+		bool failed = write_text(&text, out.fd);
+		if (failed)
+			cli_warn("%s: cannot write: %s", cli_out_name(&out),
+			    strerror(errno));
+		if (cli_out_close(&out, !failed) || failed)
+			status = STATUS_NONE;
 		buf_free(&text);
 	} else {
-		x = write_records(&v, &a, v.vs ? &b : NULL, out.fd, status);
+		status = write_records(&v, &a, v.vs ? &b : NULL, &out, status);
 	}
-	x = cli_out_close(&out, !x) || x;
 	result_free(&a);
 	result_free(&b);
-	return x ? STATUS_NONE : status;
+	return status;
 }

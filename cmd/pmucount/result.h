@@ -118,10 +118,7 @@ const char *result_key(char *text, const char *what, const struct counter *c);
 char *result_columns_dup(const struct result *r);
 /* Records of a result; `all`: also call paths and distributions. */
 void result_write(const struct result *r, struct rec_out *o, bool all);
-/* Reads records back. Damage is in r->totals. */
-int result_read(
-    struct result *r, const char *path, const char *tmpdir, struct err *e);
-/* The same from an open source, which is taken over. */
-int result_read_src(struct result *r, struct src *src, struct err *e);
+/* Reads records back; takes over `src`. Damage is in r->totals. */
+int result_read(struct result *r, struct src *src, struct err *e);
 
 #endif

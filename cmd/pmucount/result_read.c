@@ -366,7 +366,7 @@ read_all(struct result *r, struct rec_in *in, struct err *first)
 }
 
 int
-result_read_src(struct result *r, struct src *src, struct err *e)
+result_read(struct result *r, struct src *src, struct err *e)
 {
 	struct rec_in *in;
 	struct err first = { 0 };
@@ -384,14 +384,4 @@ result_read_src(struct result *r, struct src *src, struct err *e)
 	if (first.code) /* for a message; the counts are in totals */
 		*e = first;
 	return 0;
-}
-
-int
-result_read(
-    struct result *r, const char *path, const char *tmpdir, struct err *e)
-{
-	struct src *src;
-	int x = !strcmp(path, "-") ? src_open_fd(&src, 0, tmpdir, 0, e)
-				   : src_open(&src, path, tmpdir, 0, e);
-	return x ? x : result_read_src(r, src, e);
 }

@@ -192,9 +192,7 @@ static struct src *
 open_input(const char *path, struct err *e)
 {
 	struct src *src;
-	int err = strcmp(path, "-") ? src_open(&src, path, cli_tmpdir(), 0, e)
-				    : src_open_fd(&src, 0, cli_tmpdir(), 0, e);
-	return err ? NULL : src;
+	return cli_src_open(&src, path, 0, e) ? NULL : src;
 }
 
 void

@@ -245,7 +245,7 @@ lint_main(int argc, char **argv)
 	l.out = records_open(out.fd, &common.how, "warning", NULL);
 	check_stack(&l);
 	int status = l.warnings ? STATUS_FOUND : STATUS_CLEAN;
-	status = records_close(l.out, &out, NULL, status, 0);
+	status = cli_out_end(&out, l.out, NULL, status, 0);
 	stack_close(s);
 	return status;
 }

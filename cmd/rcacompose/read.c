@@ -285,10 +285,8 @@ read_file(struct settings *s, const char *path)
 {
 	struct err e;
 	struct src *src;
-	bool std = !strcmp(path, "-");
-	const char *name = std ? "standard input" : path;
-	int r = std ? src_open_fd(&src, 0, cli_tmpdir(), 0, &e)
-		    : src_open(&src, path, cli_tmpdir(), 0, &e);
+	const char *name = cli_src_name(path);
+	int r = cli_src_open(&src, path, 0, &e);
 	if (r) {
 		cli_warn_err(name, &e);
 		return false;
@@ -398,8 +396,8 @@ static int
 finish(struct settings *s, struct cli_out *out, uint64_t failed)
 {
 	uint64_t n = s->ev.bad + failed + left_out(s);
-	return records_close(
-	    s->ev.out, out, NULL, n ? STATUS_UNKNOWN : STATUS_CLEAN, n);
+	return cli_out_end(
+	    out, s->ev.out, NULL, n ? STATUS_UNKNOWN : STATUS_CLEAN, n);
 }
 
 int

@@ -400,9 +400,9 @@ run_main(int argc, char **argv)
 	go_on(&r);
 	const char *result = r.judged == 1 ? r.result : NULL;
 	if (r.log &&
-	    records_close(r.log, &log, result, r.status, 0) == STATUS_NONE)
+	    cli_out_end(&log, r.log, result, r.status, 0) == STATUS_NONE)
 		r.status = STATUS_NONE;
-	int status = records_close(r.out, &out, result, r.status, 0);
+	int status = cli_out_end(&out, r.out, result, r.status, 0);
 	cli_prom(&s.common, NULL, r.result, r.reason, status, 0);
 	weigher_free(&r.weigher);
 	stack_close(r.stack);

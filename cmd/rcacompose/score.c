@@ -132,7 +132,7 @@ score_main(int argc, char **argv)
 	int status = s->unlabelled ? unlabelled_score(sc)
 				   : score_corpus(sc, &result, &reason);
 	uint64_t skipped = sc->all.bad + sc->all.skipped;
-	status = records_close(sc->out, &out, result, status, skipped);
+	status = cli_out_end(&out, sc->out, result, status, skipped);
 	cli_prom(&s->common, NULL, result, reason, status, skipped);
 	for (size_t i = 0; i < sc->nsides; i++)
 		card_free(&sc->side[i]);

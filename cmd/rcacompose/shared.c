@@ -56,15 +56,3 @@ records_open(
 	rec_end(o);
 	return o;
 }
-
-int
-records_close(struct rec_out *o, struct cli_out *out, const char *result,
-    int status, uint64_t skipped)
-{
-	struct err e;
-	bool failed = rec_out_finish(o, result, status, skipped, &e) != 0;
-	if (failed)
-		cli_warn_err(out->path ? out->path : "standard output", &e);
-	rec_out_close(o);
-	return cli_out_close(out, !failed) || failed ? STATUS_NONE : status;
-}

@@ -48,13 +48,11 @@ read_log(struct score *sc, struct log *l, const char *path)
 	struct src *src;
 	struct rec_in *in;
 	struct rec r;
-	bool std = !strcmp(path, "-");
-	int err = std ? src_open_fd(&src, 0, cli_tmpdir(), 0, &e)
-		      : src_open(&src, path, cli_tmpdir(), 0, &e);
+	int err = cli_src_open(&src, path, 0, &e);
 	if (!err)
 		err = rec_in_open(&in, src, &e);
 	if (err) {
-		cli_warn_err(path, &e);
+		cli_warn_err(cli_src_name(path), &e);
 		return false;
 	}
 	int got;

@@ -22,11 +22,5 @@ void stack_path(const char *name, char *path, size_t room);
 /* A stream of `of` records, its head written; `source` may be NULL. */
 struct rec_out *records_open(
     int fd, const struct rec_how *how, const char *of, const char *source);
-/*
- * Its end, and the file closed: `status`, or STATUS_NONE if something could
- * not be written. `result` may be NULL.
- */
-int records_close(struct rec_out *o, struct cli_out *out, const char *result,
-    int status, uint64_t skipped);
 
 #endif

@@ -213,13 +213,7 @@ run(struct gate_settings *s, char **path, int n)
 	} else if (skipped) {
 		status = STATUS_UNKNOWN;
 	}
-	if (rec_out_finish(o, NULL, status, (uint64_t)skipped, &e)) {
-		cli_warn("%s", e.msg);
-		status = STATUS_NONE;
-	}
-	rec_out_close(o);
-	if (cli_out_close(&to, status != STATUS_NONE))
-		status = STATUS_NONE;
+	status = cli_out_end(&to, o, NULL, status, (uint64_t)skipped);
 	keys_free(&all);
 	return status;
 }

@@ -506,15 +506,9 @@ run(const struct settings *s)
 	put_head(o, s);
 	classify(s, o, &rules, &v);
 	uint64_t skipped = v.damage.skipped;
+	v.status = cli_out_end(&to, o, v.result, v.status, skipped);
 	const char *result = v.status == STATUS_NONE ? NULL : v.result;
 	cli_prom(&s->common, NULL, result, v.reason, v.status, skipped);
-	if (rec_out_finish(o, result, v.status, skipped, &e)) {
-		cli_warn("%s", e.msg);
-		v.status = STATUS_NONE;
-	}
-	rec_out_close(o);
-	if (cli_out_close(&to, v.status != STATUS_NONE))
-		v.status = STATUS_NONE;
 	rules_free(&rules);
 	return v.status;
 }

@@ -455,16 +455,10 @@ run(const struct settings *s)
 	v.damage.skipped = skipped;
 	if (out.walked)
 		report(s, o, m, n, &out, &v);
+	v.status = cli_out_end(&to, o, v.result, v.status, skipped);
 	bool none = v.status == STATUS_NONE;
 	cli_prom(&s->common, NULL, none ? NULL : v.result, v.reason, v.status,
 	    skipped);
-	if (rec_out_finish(o, none ? NULL : v.result, v.status, skipped, &e)) {
-		cli_warn("%s", e.msg);
-		v.status = STATUS_NONE;
-	}
-	rec_out_close(o);
-	if (cli_out_close(&to, v.status != STATUS_NONE))
-		v.status = STATUS_NONE;
 	for (uint32_t i = 0; i < n; i++)
 		model_free(&m[i]);
 	free(m);

@@ -24,7 +24,7 @@ read_result(struct result *r, const void *p, size_t len)
 	struct src *src;
 	struct err e = { 0 };
 	*r = (struct result){ 0 };
-	return !src_open_mem(&src, p, len, &e) && !result_read_src(r, src, &e);
+	return !src_open_mem(&src, p, len, &e) && !result_read(r, src, &e);
 }
 
 static void
