@@ -1,6 +1,7 @@
 /*
  * seal [KEY=VALUE ...] < lines > stream: a head with these keys before the
- * lines, and the end that belongs to them. For tests that write records.
+ * lines, and the end that belongs to them. For tests that write records. The
+ * first may be of=TYPE, else it is of=fp.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,9 @@ main(int argc, char **argv)
 	ssize_t len;
 	struct u128 sum = { 0, 0 };
 	struct buf text = { 0 };
-	printf("head\tof=fp\tversion=1\ttool=test");
-	for (int i = 1; i < argc; i++)
+	bool of = argc > 1 && !strncmp(argv[1], "of=", 3);
+	printf("head\t%s\tversion=1\ttool=test", of ? argv[1] : "of=fp");
+	for (int i = 1 + of; i < argc; i++)
 		printf("\t%s", argv[i]);
 	putchar('\n');
 	while ((len = getline(&line, &cap, stdin)) > 0) {
