@@ -209,6 +209,16 @@ run_all(struct diff *d, struct family *f, struct result *r)
 	}
 }
 
+/* Can lines be missing, as far as the user lets us ask? */
+static bool
+is_torn(const struct rec_totals *t, const struct policy *p)
+{
+	struct damage d = { 0 };
+	damage_add(&d, t);
+	return d.bad > p->allow_bad || d.lost || d.skipped || d.altered ||
+	       (d.filtered && !p->partial);
+}
+
 static void
 read_all(struct diff *d, struct family *f, struct result *r)
 {
@@ -222,6 +232,7 @@ read_all(struct diff *d, struct family *f, struct result *r)
 		if (e.code)
 			cli_warn_err(cli_src_name(path), &e);
 		damage_add(&d->damage, &r[side].totals);
+		f->torn[side] = is_torn(&r[side].totals, &d->s.common.policy);
 		family_put(f, &r[side], side, 0, is_asked, d);
 	}
 }

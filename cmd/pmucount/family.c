@@ -162,10 +162,6 @@ void
 family_put(struct family *f, const struct result *r, int side, size_t run,
     family_named *named, void *user)
 {
-	/* A run of our own is whole; a file says so at its end. */
-	f->torn[side] |=
-	    !r->has_status &&
-	    (rec_totals_state(&r->totals) != REC_COMPLETE || r->totals.bad);
 	put_totals(f, r, side, run);
 	for (size_t i = 0; i < r->nentries; i++)
 		if (named(user, r->entry[i].func))
