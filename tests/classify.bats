@@ -38,6 +38,7 @@ judge_all() {
 	done <cases
 }
 
+# bats test_tags=slow
 @test "tracegate classify names each shipped cause, and not its relatives" {
 	need python3
 	run judge_all 1
@@ -217,6 +218,7 @@ of() {
 		head -n 1
 }
 
+# bats test_tags=slow
 @test "tracegate classify names the stalls of a serving loop, and none wrong" {
 	need python3
 	run -0 serve 7 3000

@@ -322,6 +322,7 @@ END
 	same_text schema pages
 }
 
+# bats test_tags=slow
 @test "every manual page's examples do what they say" {
 	local page f want got tree=$BATS_TEST_TMPDIR/tree
 	mkdir tree

@@ -194,6 +194,7 @@ says() {
 	[[ $stderr == *"--sig out: was not written"* ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay run verifies that the command stays on its core" {
 	[[ $(nproc) -ge 2 ]] || skip "not run: one core"
 	set -- run --cpus=0,1 --rate=0.6
@@ -572,6 +573,7 @@ far() {
 		"$worker" "$seed" "$faults" "${how-}"
 }
 
+# bats test_tags=slow
 @test "gpureplay run names the host that computes wrong, through a launcher" {
 	run -1 --separate-stderr far 'n[1-4]' 1 n3:0.6
 	says faulty ""

@@ -4,6 +4,7 @@ setup() {
 	load common
 }
 
+# bats test_tags=slow
 @test "rcacompose convicts nobody whom PAM would not, but for late doubts" {
 	need cc
 	echo '#include <security/pam_appl.h>' >"$BATS_TEST_TMPDIR/try.c"

@@ -219,6 +219,7 @@ random='function rnd() { x = (x * 16807) % 2147483647; return x / 2147483647 }
 	done
 }
 
+# bats test_tags=slow
 @test "tracegate --split writes a whole trace for every window" {
 	need python3
 	steps 900 200 90000 >a.json
