@@ -66,6 +66,7 @@ installed() {
 	flags=$(PKG_CONFIG_PATH=$BATS_TEST_TMPDIR pkg-config --cflags --libs straightedge)
 }
 
+# bats test_tags=slow
 @test "libstraightedge builds the example of its manual from an installed prefix" {
 	need xxhsum
 	installed
@@ -82,6 +83,7 @@ installed() {
 	[[ $output == "xxh3-128:$want" ]]
 }
 
+# bats test_tags=slow
 @test "libstraightedge is enough for a small fpdiff that agrees with the large one" {
 	installed
 	cd "$BATS_TEST_TMPDIR"
@@ -106,6 +108,7 @@ installed() {
 	run -2 ./firstdiff "$good" nowhere
 }
 
+# bats test_tags=slow
 @test "straightedge.py records what fpdump records of the same array" {
 	skip_sanitized
 	python_with numpy

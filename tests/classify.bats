@@ -68,6 +68,7 @@ judge_all() {
 	grep -P '^rate\tname=unknown\tk=5\tn=6\t' <<<"$output"
 }
 
+# bats test_tags=slow
 @test "tracegate classify answers unknown when events were lost" {
 	make_trace dataloader
 	run -1 tracegate classify -q "${trace[@]}"
@@ -84,6 +85,7 @@ judge_all() {
 	[ "$(answers - <<<"$output")" = cause:load ]
 }
 
+# bats test_tags=slow
 @test "tracegate classify answers unknown when the end is missing" {
 	make_trace dataloader
 	sed 's/, {"ph": "i", "name": "Record Window End".*/]}/' \
@@ -94,6 +96,7 @@ judge_all() {
 	[ "$(answers - <<<"$output")" = cause:dataloader ]
 }
 
+# bats test_tags=slow
 @test "tracegate classify answers unknown when the path explains too little" {
 	make_trace gc-pause-silent
 	printf 'cause pause: gap_before > 50ms\n' >own
@@ -105,6 +108,7 @@ judge_all() {
 	[ "$(answers - <<<"$output")" = cause:pause ]
 }
 
+# bats test_tags=slow
 @test "tracegate classify takes the first rule, and unknown from a tie" {
 	make_trace dataloader
 	cat >own <<-'END'
@@ -124,6 +128,7 @@ judge_all() {
 	run -1 tracegate classify -r own "${trace[@]}"
 }
 
+# bats test_tags=slow
 @test "tracegate classify says what a rule waits for, and lets none pass it" {
 	make_trace dataloader
 	cat >own <<-'END'
@@ -141,6 +146,7 @@ judge_all() {
 	run -1 tracegate classify -r own "${trace[@]}"
 }
 
+# bats test_tags=slow
 @test "tracegate classify refuses bad rules, and judges nothing" {
 	make_trace dataloader
 	printf 'names d dataloader\ncause a: explains.d > 5ms\n' >own
@@ -152,6 +158,7 @@ judge_all() {
 	run -2 tracegate classify -r /dev/null "${trace[@]}"
 }
 
+# bats test_tags=slow
 @test "tracegate classify calls even steps normal, and few of them cold" {
 	need python3
 	python3 "$root/tests/trace_causes.py" . 1 dataloader >/dev/null
@@ -177,6 +184,7 @@ judge_all() {
 	[[ $output == *"no steps in the input"* ]]
 }
 
+# bats test_tags=slow
 @test "tracegate classify compares with the baseline of an earlier run" {
 	make_trace none
 	run -0 tracegate baseline -o base "${trace[0]}"
@@ -196,6 +204,7 @@ judge_all() {
 	[ "$(answers - <<<"$output")" = reason:missing ]
 }
 
+# bats test_tags=slow
 @test "tracegate classify -E gives evidence about the rank" {
 	make_trace straggler
 	run -1 tracegate classify -E "${trace[@]}"

@@ -33,6 +33,7 @@ only() {
 	done
 }
 
+# bats test_tags=slow
 @test "an option without its argument, or with one too many, is a usage error" {
 	for words in -l --label -ql '--quiet=yes' --number '-x' '--' '-'; do
 		[[ $words == - || $words == -- ]] && continue
@@ -54,6 +55,7 @@ only() {
 	[[ $stderr == "manners: always: cannot open: No such file or directory" ]]
 }
 
+# bats test_tags=slow
 @test "a number out of range is named with its option, value and range" {
 	run -2 --separate-stderr manners --number=11
 	[[ ${stderr_lines[0]} == 'manners: option --number: expected an integer 1 to 10, found "11"' ]]

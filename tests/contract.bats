@@ -250,6 +250,7 @@ END
 	done
 }
 
+# bats test_tags=slow
 @test "every command's completions are what --help makes of them" {
 	# shellcheck disable=SC2086 # a list
 	BUILD=$build "$root/tests/tools/completions" made $commands

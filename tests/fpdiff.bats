@@ -495,6 +495,7 @@ llama() { # ORDER: module or name
 	run -1 fpdiff a b
 }
 
+# bats test_tags=slow
 @test "fpdiff joins directories of streams rank by rank" {
 	mkdir a b c
 	for r in 0 1 2 10; do
@@ -541,6 +542,7 @@ llama() { # ORDER: module or name
 	[[ $output == *$'evidence\t'*$'status=healthy'* ]]
 }
 
+# bats test_tags=slow
 @test "fpdiff aligns a large stream in memory of the window" {
 	skip_sanitized
 	fpstream 300000 5 7 4 >a
@@ -1775,6 +1777,7 @@ E
 	run -0 fpdiff d d
 }
 
+# bats test_tags=slow
 @test "fpdiff --tensors blames the damaged one of two archives" {
 	need python3
 	python3 - <<'P'

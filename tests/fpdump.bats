@@ -1035,6 +1035,7 @@ one() {
 		'{"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}' >"$1/$2"
 }
 
+# bats test_tags=slow
 @test "fpdump -c pairs what has one name by file, and repeats in their order" {
 	one a 1 x
 	one a 2 y
@@ -1145,6 +1146,7 @@ one() {
 	[[ $output == *name=g.fp* ]]
 }
 
+# bats test_tags=slow
 @test "fpdump refuses options that would do nothing" {
 	printf x >x
 	for option in --select=x '--slice=x[0:1]' --stats -la=b --chunk=1 \

@@ -34,6 +34,7 @@ says() {
 	}
 }
 
+# bats test_tags=slow
 @test "gpureplay run names the one device that computes wrong, and where" {
 	local seed
 	for seed in 1; do
@@ -76,6 +77,7 @@ says() {
 	done
 }
 
+# bats test_tags=slow
 @test "gpureplay run never blames a device for a race" {
 	local seed
 	for seed in 1 2; do
@@ -136,6 +138,7 @@ says() {
 	says unknown nondeterministic
 }
 
+# bats test_tags=slow
 @test "gpureplay run acquits with a bound, not before it has enough rounds" {
 	run -0 --separate-stderr replay a,b,c 1 '' '' --rate=0.5
 	says healthy ""
@@ -175,12 +178,14 @@ says() {
 	done
 }
 
+# bats test_tags=slow
 @test "gpureplay run names an input that differs first as a transfer" {
 	run -1 --separate-stderr replay a,b,c,d 1 c:0.7 input
 	[[ $(field diff io) == in && $(field diff first) == transfer ]]
 	[[ $(field diff note) == "8 records before it are equal" ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay run compares standard output and files when asked" {
 	echo 'echo "$1" >out; echo same' >cmd
 	set -- --devices=a,b,c --pin='X={device}' --trust-pin --rate=0.9
@@ -266,6 +271,7 @@ says() {
 	[[ $(field device processes) -ge 1 ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay run leaves no process behind" {
 	run -0 --separate-stderr gpureplay run --devices=a,b \
 		--pin='X={device}' --trust-pin --rate=0.9 --sig stdout -v -- sh -c \
@@ -278,6 +284,7 @@ says() {
 	done <pids
 }
 
+# bats test_tags=slow
 @test "gpureplay run survives a child that floods its outputs" {
 	run -0 --separate-stderr gpureplay run --devices=a,b \
 		--pin='X={device}' --trust-pin --rate=0.9 --sig stdout -- \
@@ -335,6 +342,7 @@ says() {
 	[[ $(field process records) == 1 ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay run gives evidence and metrics" {
 	run -1 replay a,b,c,d 1 c:0.7 "" -E --prom=m.prom
 	[[ $(field evidence status) == faulty ]]
@@ -345,6 +353,7 @@ says() {
 	[[ $(grep -c $'^evidence\t.*status=healthy' <<<"$output") == 3 ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay run refuses what it cannot do" {
 	local words
 	while read -r words; do
@@ -583,6 +592,7 @@ far() {
 	says unknown nondeterministic
 }
 
+# bats test_tags=slow
 @test "gpureplay run compares hashes through a launcher" {
 	set -- --hosts=a,b --launch="env X={host}" --trust-pin --rate=0.9
 	run -0 gpureplay run "$@" --sig=stdout -- echo same
@@ -613,6 +623,7 @@ far() {
 	[[ $stderr == *"exit status 2: gpureplay exec: ./no-such-file: "* ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay run reads what is left of a far side's records as damaged" {
 	local cut
 	cat >launcher <<-'END'
@@ -631,6 +642,7 @@ far() {
 	done
 }
 
+# bats test_tags=slow
 @test "gpureplay run verifies that it is the host that was asked for" {
 	run -0 gpureplay run --hosts="$(hostname),$(hostname).example" \
 		--launch='env X={host}' --rate=0.9 --sig=stdout -- echo
@@ -644,6 +656,7 @@ far() {
 	[[ $(field process argv) == *" --cpu=0 --deterministic -- echo" ]]
 }
 
+# bats test_tags=slow
 @test "gpureplay run compares hosts of one kind only" {
 	cat >launcher <<-'END'
 		host=$1

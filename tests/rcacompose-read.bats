@@ -16,6 +16,7 @@ rd() {
 	run -0 rcacompose read "$@"
 }
 
+# bats test_tags=slow
 @test "rcacompose read ethtool takes names with blanks, dots and colons" {
 	cat >a <<-'END'
 		NIC statistics:
@@ -228,6 +229,7 @@ rd() {
 	[[ $(said device:n/00000000:9B:00.0) == "healthy 1060 1060" ]]
 }
 
+# bats test_tags=slow
 @test "rcacompose read xid tells hardware from programs, and wants a zone" {
 	cat >a <<-'END'
 		[Sun Feb 23 16:24:18 2025] NVRM: Xid (PCI:0000:9b:00): 119, pid=2024380, name=nvidia-smi, Timeout
@@ -348,6 +350,7 @@ rd() {
 	run -2 rcacompose read probes <<<'a,b,c'
 }
 
+# bats test_tags=slow
 @test "rcacompose read probes lets paths clear only what they saw at the time" {
 	# s1>b breaks at 1059, when only a still probes.
 	{ echo src,dst,since,time,sent,recv,path

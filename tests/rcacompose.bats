@@ -86,6 +86,7 @@ finding() {
 	[[ $(finding 'link:b>c') == *"probe=F(case:4)"* ]]
 }
 
+# bats test_tags=slow
 @test "rcacompose finds innocent only if all are healthy and the flow is well" {
 	{ incident; rest; h retrans flow:x; } | verdict 0 innocent
 	{ incident; rest; f retrans flow:x; } | verdict 3 'unknown(unexplained)'

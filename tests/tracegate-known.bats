@@ -33,6 +33,7 @@ entity=rank:7 entity=rank:5 entity=rank:5 entity=rank:4" ]
 	grep -q $'^finding.*rank:7.*occ=0\tlate=0.007624$' <<<"$output"
 }
 
+# bats test_tags=slow
 @test "tracegate finds the one stalled step of a training run" {
 	need_data traces/torch_cpu_train.json.gz
 	run -1 tracegate -v -o s.json "$traces/torch_cpu_train.json.gz"

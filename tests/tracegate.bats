@@ -33,6 +33,7 @@ steps() {
 	}'
 }
 
+# bats test_tags=slow
 @test "tracegate opens at a stall and keeps what is around it" {
 	steps 300 200 90000 >t.json
 	run -1 tracegate --before=5ms --after=5ms -o small.json t.json
