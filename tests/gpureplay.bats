@@ -349,8 +349,14 @@ says() {
 	[[ $(field evidence entity) == device:*/c ]]
 	[[ $(grep -c ^evidence <<<"$output") == 1 ]]
 	grep -q 'result="faulty"' m.prom
+	run -1 rcacompose -s gpu-node -q - <<<"$output"
+	[[ $output == *$'result=culprit'*entity=device:*/c$'\t'* ]]
 	run -0 replay a,b,c 1 '' '' --rate=0.5 -E
 	[[ $(grep -c $'^evidence\t.*status=healthy' <<<"$output") == 3 ]]
+	# Its bound is a rate, for max-bound of the stack: too few to acquit.
+	[[ $(field evidence bound) =~ ^0[.][0-9]+$ ]]
+	run -3 rcacompose -s gpu-node - <<<"$output"
+	[[ $output == *gpureplay=U:thin* ]]
 }
 
 # bats test_tags=slow

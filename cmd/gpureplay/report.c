@@ -451,7 +451,7 @@ put_evidence(const struct session *ss, struct rec_out *o, const struct group *g)
 		if (rule_reasons[v->reason])
 			rec_put(o, "reason", rule_reasons[v->reason]);
 		if (healthy)
-			rec_fmt(o, "bound", "rate<=%.3g", v->bound);
+			rec_fmt(o, "bound", "%.6g", v->bound);
 		put_command(o, "source", ss->s->command);
 		rec_end(o);
 	}
