@@ -444,7 +444,7 @@ run_one(struct session *ss, struct rec_out *o, size_t i, uint32_t *number)
 	*number = 0;
 	if (r.outcome == OUTCOME_STUCK)
 		ss->stuck = true;
-	if (r.outcome > OUTCOMES)
+	if (r.outcome >= OUTCOMES)
 		return false;
 	if (r.outcome == OUTCOME_OK) {
 		bool parts = s->nparts && !d->host;

@@ -589,7 +589,7 @@ join(enum truth a, enum truth b, enum truth decides)
 enum truth
 rule_test(const struct rule *rule, fact_get *get, void *user)
 {
-	enum truth v[RULE_NODES_MAX];
+	enum truth v[RULE_NODES_MAX] = { TRUTH_UNKNOWN };
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < rule->n; i++) {
 		const struct node *it = &rule->node[i];

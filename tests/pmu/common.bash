@@ -5,6 +5,7 @@
 load ../common
 cd "$BATS_TEST_TMPDIR" || exit 1
 need cc
+# shellcheck disable=SC2154 # of ../common.bash
 src=$root/tests/pmu
 export LD_LIBRARY_PATH=
 
