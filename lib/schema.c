@@ -291,6 +291,16 @@ static const struct schema_key device_keys[] = {
 	T("note"), END,
 };
 
+static const struct schema_key switch_keys[] = {
+	REQ("name", KEY_TEXT), REQ("state", KEY_TEXT),
+	REQ("value", KEY_TEXT), T("now"), T("note"), END,
+};
+
+static const struct schema_key cost_keys[] = {
+	REQ("n", KEY_INT), F("without"), F("with"), F("ratio"), F("low"),
+	F("high"), END,
+};
+
 /* gpureplay's ledger: what a session says, and all of them together. */
 static const struct schema_key row_keys[] = {
 	REQ("entity", KEY_TEXT), REQ("id", KEY_TEXT),
@@ -365,6 +375,8 @@ const struct schema_type schema_types[] = {
 	{ "plan", plan_keys },
 	{ "device", device_keys },
 	{ "process", process_keys },
+	{ "switch", switch_keys },
+	{ "cost", cost_keys },
 	{ "row", row_keys },
 	{ "reset", reset_keys },
 	{ "standing", standing_keys },

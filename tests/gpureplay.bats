@@ -714,3 +714,40 @@ far() {
 	[[ $(field fp name) == data || -n $(field fp hash) ]]
 	run -2 gpureplay exec
 }
+
+@test "gpureplay switches tells unset, kept and conflict, and status 1 of a conflict" {
+	local all
+	unset "${!CUBLAS_@}" "${!NCCL_@}" "${!MKL_@}" "${!OMP_@}" PYTHONHASHSEED
+	run -0 gpureplay switches
+	all=$(grep -c '^switch' <<<"$output")
+	[[ $output != *state=conflict* ]]
+	run -1 env NCCL_ALGO=Tree CUBLAS_WORKSPACE_CONFIG=:16:8 gpureplay switches
+	[[ $output == *$'name=NCCL_ALGO\tstate=conflict\tvalue=Ring\tnow=Tree\t'* ]]
+	[[ $output == *$'name=CUBLAS_WORKSPACE_CONFIG\tstate=kept\tvalue=:4096:8\tnow=:16:8\t'* ]]
+	[[ $output == *$'name=PYTHONHASHSEED\tstate=unset\tvalue=0\tnote='* ]]
+	# Those that are unset, and no other, for env.
+	run -1 --separate-stderr env NCCL_ALGO=Tree PYTHONHASHSEED=0 gpureplay switches -F env
+	[[ $(wc -l <<<"$output") == $((all - 2)) ]]
+	[[ $output == *$'\nMKL_DYNAMIC=FALSE\n'* && $output != *NCCL_ALGO* ]]
+	[[ $stderr == "gpureplay switches: NCCL_ALGO=Tree is left alone: NCCL wants Ring" ]]
+	# With them set nothing is left to set.
+	run -0 env $(gpureplay switches -F env) gpureplay switches -F env
+	[[ -z $output ]]
+}
+
+@test "gpureplay switches --cost times a command with and without, and no failing one" {
+	unset MKL_DYNAMIC
+	# Three times as long where the switch is set.
+	run -0 gpureplay switches --cost=6 -- sh -c 'sleep 0.0${MKL_DYNAMIC:+6}2'
+	[[ $(field cost n) == 6 ]]
+	awk -v w="$(field cost without)" -v r="$(field cost ratio)" -v l="$(field cost low)" '
+		BEGIN { exit !(w >= 0.02 && r > 1 && l <= r) }'
+	run -2 --separate-stderr gpureplay switches --cost=6 -- sh -c 'echo why >&2; exit 3'
+	[[ $stderr == "gpureplay switches: sh: exit: why: no cost" ]]
+	run -2 gpureplay switches --cost=6 -- ./nowhere
+	run -2 gpureplay switches --cost=5 -- true
+	run -2 gpureplay switches --cost=6
+	run -2 gpureplay switches true
+	run -2 gpureplay switches -F env -z
+	run -2 bash -c 'gpureplay switches -F env >/dev/full'
+}

@@ -129,5 +129,6 @@ int verb_exec(int argc, char **argv);
 int verb_ledger(int argc, char **argv);
 int verb_run(int argc, char **argv);
 int verb_devices(int argc, char **argv);
+int verb_switches(int argc, char **argv);
 
 #endif

@@ -9,7 +9,7 @@ static const struct opt options[] = { OPT_COMMON, OPT_LAST };
 // clang-format on
 
 static const char *const usage[] = {
-	"gpureplay run|devices|exec|ledger ... (each has its own --help)",
+	"gpureplay run|devices|switches|exec|ledger ... (each has a --help)",
 	NULL,
 };
 
@@ -34,6 +34,7 @@ verb_none(int argc, char **argv)
 static const struct verb verbs[] = {
 	{ "run", verb_run, "replay a whole command on every device" },
 	{ "devices", verb_devices, "boards and cores, and who uses them" },
+	{ "switches", verb_switches, "what makes results reproducible here" },
 	{ "exec", verb_exec, "the far side of run --launch" },
 	{ "ledger", verb_ledger, "what many sessions say about each device" },
 	{ "", verb_none, NULL },
