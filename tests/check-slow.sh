@@ -6,5 +6,5 @@
 set -u
 cd "$(dirname "$0")/.." || exit 2
 export TAGS=slow
-mapfile -t files < <(grep -lx '# bats test_tags=slow' tests/*.bats)
+mapfile -t files < <(grep -l '^# bats test_tags=slow' tests/*.bats)
 exec tests/tools/check "${files[@]}"
