@@ -29,7 +29,7 @@ FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 
 # The layers of lib/, lowest first. A file includes headers of its own layer
 # or a lower one; tests/layers.sh checks it from these lists.
-BASE = arena buf cur err esc glob hash hash_wide map num select signflip stats str
+BASE = arena buf cur ere err esc glob hash hash_wide map num select signflip stats str
 # A new format is found by its name, see tests/check-format.sh.
 TENSOR = tensor_formats $(patsubst lib/%.c,%,$(wildcard lib/tensor*.c))
 TORCH = torch torch_call torch_legacy torch_storage torch_view torch_walk

@@ -5,6 +5,7 @@
 #include <regex.h>
 #include <stdlib.h>
 
+#include "ere.h"
 #include "map.h"
 #include "rec.h"
 
@@ -91,6 +92,8 @@ compile(struct mask *m, struct pattern *p, struct str s, const char *key,
 		return err_set(e, SE_EFORMAT,
 		    "%s: expected a pattern of at most %d bytes and no NUL",
 		    key, PATTERN_MAX);
+	if (ere_check(s, e))
+		return err_prefix(e, "%s", key);
 	m->text.len = 0;
 	buf_puts(&m->text, "^(");
 	buf_str(&m->text, s);

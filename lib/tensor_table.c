@@ -107,7 +107,9 @@ end_row(struct tensor_set *set, size_t first, struct str step, struct err *e)
 {
 	for (size_t i = first; i < set->n; i++)
 		set->t[i].step = step;
-	sort_array(set->t + first, set->n - first, sizeof *set->t, by_name);
+	if (first < set->n)
+		sort_array(
+		    set->t + first, set->n - first, sizeof *set->t, by_name);
 	for (size_t i = first + 1; i < set->n; i++)
 		if (str_same(set->t[i - 1].name, set->t[i].name)) {
 			err_set(e, SE_EFORMAT,

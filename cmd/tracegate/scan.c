@@ -577,7 +577,7 @@ void
 scan_quote(struct buf *b, struct str text)
 {
 	const unsigned char *p = (const unsigned char *)text.p;
-	const unsigned char *end = p + text.len;
+	const unsigned char *end = text.len ? p + text.len : p;
 	while (p < end) {
 		if (*p == '"' || *p == '\\') {
 			buf_putc(b, '\\');

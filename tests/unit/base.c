@@ -6,6 +6,7 @@
 
 #include "arena.h"
 #include "cur.h"
+#include "ere.h"
 #include "esc.h"
 #include "hash.h"
 #include "map.h"
@@ -244,10 +245,53 @@ test_cur(void)
 	CHECK(cur_u8(&c) == 0 && cur_left(&c) == 0);
 }
 
+/* Sizes by hand; what is refused would take regcomp's memory. */
+static void
+test_ere(void)
+{
+	static const struct {
+		const char *pattern;
+		int result;
+	} c[] = {
+		{ "", 0 },
+		{ "layers[.][0-9]+[.](fc1|fc2)", 0 },
+		{ "a{2}(b(c|d){3,5})*", 0 },
+		{ "[]()*+{99999}]{2}", 0 },
+		{ "[^]((]x", 0 },
+		{ "[[:alpha:](]x", 0 },
+		{ "\\(a\\)", 0 },
+		{ "a{x", 0 },
+		{ "(a{100}){50}", 0 },
+		{ "(a{100}){51}", SE_ELIMIT },
+		{ "a{99999999999999999999}", SE_ELIMIT },
+		{ "((a{99}){99}){99}", SE_ELIMIT },
+		{ "a++++++++++++", 0 },          /* 2^12 */
+		{ "a+++++++++++++", SE_ELIMIT }, /* 2^13 */
+		{ "a)|(b", SE_EFORMAT },
+		{ "(a", SE_EFORMAT },
+	};
+	struct err e;
+	for (size_t i = 0; i < sizeof c / sizeof *c; i++)
+		CHECK(ere_check(str_c(c[i].pattern), &e) == c[i].result);
+	struct buf b = { 0 };
+	for (int depth = 1; depth <= ERE_DEPTH_MAX + 1; depth++) {
+		b.len = 0;
+		for (int i = 0; i < depth; i++)
+			buf_putc(&b, '(');
+		buf_putc(&b, 'a');
+		for (int i = 0; i < depth; i++)
+			buf_putc(&b, ')');
+		CHECK(ere_check(buf_view(&b), &e) ==
+		      (depth > ERE_DEPTH_MAX ? SE_ELIMIT : 0));
+	}
+	buf_free(&b);
+}
+
 int
 main(void)
 {
 	test_esc();
+	test_ere();
 	test_num();
 	test_hash();
 	test_hash_ways();
