@@ -10,7 +10,7 @@
 #include "str.h"
 
 #define ERE_SIZE_MAX 5000u /* characters once repetitions are written out */
-#define ERE_DEPTH_MAX 32    /* parentheses in parentheses */
+#define ERE_DEPTH_MAX 32   /* parentheses in parentheses */
 
 /*
  * SE_ELIMIT if it becomes larger than that, SE_EFORMAT if its parentheses do
