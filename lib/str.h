@@ -48,6 +48,13 @@ str_ends(struct str a, const char *s)
 	return a.len >= n && !memcmp(a.p + (a.len - n), s, n);
 }
 
+/* Behind the last byte, also of a string that is nowhere. */
+static inline const char *
+str_end(struct str s)
+{
+	return s.len ? s.p + s.len : s.p;
+}
+
 /* Byte order, shorter first: the order of `LC_ALL=C sort`. */
 static inline int
 str_order(struct str a, struct str b)

@@ -517,10 +517,9 @@ rules_read(struct rules *r, struct src *src, struct err *e)
 	r->rule = arena_array(&r->arena, RULES_MAX, sizeof *r->rule);
 	n = r->rule ? 0 : err_mem(e);
 	while (!n && (n = line_next(in, &line, e)) == 1) {
-		struct scan s = { .p = line.p,
-			.end = line.p + line.len,
-			.rules = r,
-			.e = e };
+		struct scan s = {
+			.p = line.p, .end = str_end(line), .rules = r, .e = e
+		};
 		n = one_line(&s, &t, line_number(in));
 		if (n)
 			err_prefix(e, "%" PRIu64, line_number(in));

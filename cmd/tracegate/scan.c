@@ -266,7 +266,7 @@ unquote(struct str v, bool *string)
 bool
 scan_element(struct str array, const char **at, struct str *value, bool *string)
 {
-	const char *end = array.p + array.len, *p = skip_space(*at, end);
+	const char *end = str_end(array), *p = skip_space(*at, end);
 	if (p < end && *p == ',')
 		p++;
 	p = skip_space(p, end);
@@ -284,7 +284,7 @@ bool
 scan_member(struct str object, const char **at, struct str *key,
     struct str *value, bool *string)
 {
-	const char *end = object.p + object.len, *p = skip_space(*at, end);
+	const char *end = str_end(object), *p = skip_space(*at, end);
 	if (p < end && *p == ',')
 		p = skip_space(p + 1, end);
 	if (p >= end || *p != '"')
@@ -488,7 +488,7 @@ bool
 scan_valid(struct str text)
 {
 	char stack[SCAN_DEPTH_MAX];
-	const char *p = text.p, *end = text.p + text.len;
+	const char *p = text.p, *end = str_end(text);
 	int depth = 0;
 	bool more = true;
 	while (more) {
@@ -555,7 +555,7 @@ scan_plain(struct buf *b, struct str content)
 	static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
 	if (!content.len)
 		return;
-	const char *p = content.p, *end = content.p + content.len;
+	const char *p = content.p, *end = str_end(content);
 	while (p < end) {
 		if (*p != '\\' || end - p < 2) {
 			buf_putc(b, *p++);
@@ -577,7 +577,7 @@ void
 scan_quote(struct buf *b, struct str text)
 {
 	const unsigned char *p = (const unsigned char *)text.p;
-	const unsigned char *end = text.len ? p + text.len : p;
+	const unsigned char *end = (const unsigned char *)str_end(text);
 	while (p < end) {
 		if (*p == '"' || *p == '\\') {
 			buf_putc(b, '\\');
@@ -631,7 +631,7 @@ take_digits(struct decimal *d, const char *p, const char *end, bool whole)
 static bool
 read_decimal(struct decimal *d, struct str s)
 {
-	const char *p = s.p, *end = s.p + s.len;
+	const char *p = s.p, *end = str_end(s);
 	*d = (struct decimal){ 0 };
 	if (p < end && *p == '-') {
 		d->negative = true;
@@ -688,7 +688,7 @@ bool
 scan_time(struct str s, int64_t unit, int64_t *ns, bool *cut)
 {
 	/* The usual shape: up to 16 digits, then at most three decimals. */
-	const char *p = s.p, *end = s.p + s.len;
+	const char *p = s.p, *end = str_end(s);
 	uint64_t v = 0;
 	if (unit != 1000 || s.len == 0 || s.len > 20)
 		return slow_time(s, unit, ns, cut);
