@@ -232,7 +232,8 @@ fuzz:
 	$(MAKE) BUILD=build/fuzz CC=clang fuzzers CFLAGS='-O1 -g \
 		-fsanitize=fuzzer-no-link,address,undefined \
 		-fno-sanitize-recover=all'
-	FUZZ_SECONDS=$(FUZZ_SECONDS) tests/tools/fuzz build/fuzz $(FUZZERS)
+	FUZZ_SECONDS=$(FUZZ_SECONDS) FUZZ_SEED=$(FUZZ_SEED) \
+		tests/tools/fuzz build/fuzz $(FUZZERS)
 fuzzers: $(FUZZERS:%=$(BUILD)/fuzzer/%)
 
 lint:
