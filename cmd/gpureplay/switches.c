@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "gpureplay.h"
-#include "sort.h"
 #include "stats.h"
 
 enum { OPT_COST = OPT_OWN, OPT_TIMEOUT };
@@ -121,13 +120,6 @@ reproducible(void)
 	return env;
 }
 
-static int
-rising(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* The interval of the median that no distribution is assumed for. */
 static void
 put_interval(struct rec_out *o, const double *sorted, uint64_t n)
@@ -166,8 +158,7 @@ put_cost(const struct asked *a, struct rec_out *o)
 	rec_u64(o, "n", n);
 	rec_f64(o, "without", stats_median(without, n));
 	rec_f64(o, "with", stats_median(with, n));
-	rec_f64(o, "ratio", stats_median(ratio, n));
-	sort_array(ratio, n, sizeof *ratio, rising);
+	rec_f64(o, "ratio", stats_median(ratio, n)); /* and sorts them */
 	put_interval(o, ratio, n);
 	rec_end(o);
 	for (char **p = env; *p; p++)
