@@ -551,6 +551,24 @@ cli_out_name(const struct cli_out *o)
 }
 
 int
+cli_out_write(const struct cli_out *o, const char *p, size_t len)
+{
+	while (len) {
+		ssize_t n = write(o->fd, p, len);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0) {
+			cli_warn("%s: cannot write: %s", cli_out_name(o),
+			    strerror(errno));
+			return -1;
+		}
+		p += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int
 cli_out_close(struct cli_out *o, bool keep)
 {
 	int r = 0;

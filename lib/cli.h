@@ -112,6 +112,8 @@ void cli_out_open(struct cli_out *o, const char *path, bool append);
  * or says what failed on stderr and returns -1: the caller exits with 2.
  */
 int cli_out_close(struct cli_out *o, bool keep);
+/* Writes finished text. Returns 0 or says what failed and returns -1. */
+int cli_out_write(const struct cli_out *o, const char *p, size_t len);
 /* For messages: its path, or "standard output". */
 const char *cli_out_name(const struct cli_out *o);
 /*

@@ -1,14 +1,11 @@
 /* What was found as a page: see page.h. */
 #include "page.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 struct page {
 	struct cli_out file;
-	const char *path;
 	struct rec_out *out;
 	struct buf records; /* lines */
 	uint64_t shown[DIFF_CLASSES], prefixes;
@@ -56,7 +53,6 @@ page_open(const char *path)
 	struct err e;
 	struct page *p = cli_alloc(1, sizeof *p);
 	struct rec_how how = { .form = REC_LINES, .sink = take, .user = p };
-	p->path = path;
 	cli_out_open(&p->file, path, false);
 	if (rec_out_open(&p->out, -1, &how, &e))
 		cli_die("%s", e.msg);
@@ -472,23 +468,6 @@ build(struct page *p, const struct report *r)
 
 /* ---- writing ----------------------------------------------------------- */
 
-static int
-write_all(const struct page *p)
-{
-	for (size_t at = 0; at < p->html.len;) {
-		ssize_t n = write(p->file.fd, p->html.p + at, p->html.len - at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0) {
-			cli_warn(
-			    "%s: cannot write: %s", p->path, strerror(errno));
-			return -1;
-		}
-		at += (size_t)n;
-	}
-	return 0;
-}
-
 int
 page_write(struct page *p, const struct report *r)
 {
@@ -498,7 +477,7 @@ page_write(struct page *p, const struct report *r)
 	if (rec_out_flush(p->out, &e))
 		cli_die("%s", e.msg);
 	build(p, r);
-	int failed = write_all(p);
+	int failed = cli_out_write(&p->file, p->html.p, p->html.len);
 	if (cli_out_close(&p->file, !failed))
 		failed = -1;
 	return failed;

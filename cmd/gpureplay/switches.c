@@ -5,10 +5,8 @@
 #define _GNU_SOURCE
 #include "switches.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "gpureplay.h"
 #include "stats.h"
@@ -191,17 +189,9 @@ write_env(const struct asked *a)
 	if (text.failed)
 		cli_die("out of memory");
 	cli_out_open(&out, a->common.output, false);
-	for (size_t at = 0; at < text.len;) {
-		ssize_t w = write(out.fd, text.p + at, text.len - at);
-		if (w < 0 && errno == EINTR)
-			continue;
-		if (w < 0)
-			cli_die("%s: cannot write: %s", cli_out_name(&out),
-			    strerror(errno));
-		at += (size_t)w;
-	}
+	bool failed = cli_out_write(&out, text.p, text.len);
 	buf_free(&text);
-	if (cli_out_close(&out, true))
+	if (cli_out_close(&out, !failed) || failed)
 		return STATUS_NONE;
 	return any_conflict() ? STATUS_FOUND : STATUS_CLEAN;
 }

@@ -5,7 +5,6 @@
 #define _GNU_SOURCE
 #include "pmucount.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -531,19 +530,6 @@ load(struct result *r, const char *path)
 }
 
 static int
-write_text(const struct buf *b, int fd)
-{
-	size_t at = 0;
-	while (at < b->len) {
-		ssize_t n = write(fd, b->p + at, b->len - at);
-		if (n < 0)
-			return -1;
-		at += (size_t)n;
-	}
-	return b->failed ? -1 : 0;
-}
-
-static int
 write_records(const struct view *v, struct result *a, struct result *b,
     struct cli_out *out, int status)
 {
@@ -592,10 +578,9 @@ verb_report(int argc, char **argv)
 		struct buf text = { 0 };
 		if (!flame(&v, &a, v.vs ? &b : NULL, &text))
 			status = STATUS_UNKNOWN;
-		bool failed = write_text(&text, out.fd);
-		if (failed)
-			cli_warn("%s: cannot write: %s", cli_out_name(&out),
-			    strerror(errno));
+		if (text.failed)
+			cli_die("out of memory");
+		bool failed = cli_out_write(&out, text.p, text.len);
 		if (cli_out_close(&out, !failed) || failed)
 			status = STATUS_NONE;
 		buf_free(&text);
